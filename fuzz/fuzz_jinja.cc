@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!body.ok()) return 0;
   jinja::Limits limits;
   limits.steps = 100'000;
-  limits.allocation = limits.largest_value = limits.output = size_t{1} << 20;
+  limits.allocation = limits.max_value_bytes = limits.output = size_t{1} << 20;
   const auto rendered = jinja::render(*body, variables.dict(), limits, std::tm{.tm_mday = 1});
   if (rendered.ok() && rendered->size() > limits.output) std::abort();
   if (!rendered.ok() && rendered.error().message.find('\n') != std::string::npos) std::abort();

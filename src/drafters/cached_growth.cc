@@ -8,7 +8,7 @@ namespace outrider {
 
 int CachedGrowth::max_staged(const SpeculativeOptions& options) {
   return kMaxUncached + 1 +
-         make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
+         make_tree_policy(options)->max_expanded(max_tree_nodes(options), options.max_draft_len);
 }
 
 int64_t CachedGrowth::max_rows(const SpeculativeOptions& options, const DrafterContext& context) {
@@ -30,7 +30,7 @@ CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterConte
     : cache_(shape),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
-      max_nodes_(largest_tree(options)),
+      max_nodes_(max_tree_nodes(options)),
       max_staged_(max_staged(options)),
       vocabulary_(vocabulary) {
   const auto batch = static_cast<size_t>(context.max_batch);

@@ -55,7 +55,7 @@ Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions&
 }
 
 DraftLimits limits_of_tree(const SpeculativeOptions& options) {
-  return {options.max_draft_len, largest_tree(options)};
+  return {options.max_draft_len, max_tree_nodes(options)};
 }
 
 DraftLimits limits_of_window(const SpeculativeOptions& options) {

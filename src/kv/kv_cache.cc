@@ -223,7 +223,7 @@ void KvCache::take_pages(KvSequence& sequence, int count) {
 void KvCache::rewind(KvSequence& sequence, int32_t length) {
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0);
   OUTRIDER_CHECK(length >= 0 && length <= sequence.length());
-  const bool holds_later = has_states() && states_.most_entries(sequence.state_) > length;
+  const bool holds_later = has_states() && states_.max_entries(sequence.state_) > length;
   if (holds_later) length = checkpoint_before(sequence, length);
   if (first_seen_page(length) < sequence.first_page_ || (holds_later && length == 0)) {
     forget_all(sequence);
@@ -358,8 +358,8 @@ void KvCache::forget_all(KvSequence& sequence) {
 void KvCache::commit_updates(KvSequence& sequence, std::span<const int> path) {
   if (path.empty()) return;
   const int32_t id = sequence.state_;
-  const int32_t held = states_.most_entries(id);
-  OUTRIDER_CHECK(states_.fewest_entries(id) == held && held >= sequence.length());
+  const int32_t held = states_.max_entries(id);
+  OUTRIDER_CHECK(states_.min_entries(id) == held && held >= sequence.length());
   const int32_t applied = held - sequence.length();
   sequence.had_chain_ = applied > 0;
   const int32_t before = std::exchange(sequence.kept_updates_, 0);
@@ -373,8 +373,8 @@ void KvCache::keep_checkpoint(KvSequence& sequence) {
   const auto& prefixes = sequence.prefixes_;
   if (prefixes.empty()) return;
   const auto end = static_cast<int32_t>(prefixes.size()) * shape_.page_size;
-  const int32_t held = states_.most_entries(sequence.state_);
-  if (held > end || held != states_.fewest_entries(sequence.state_)) return;
+  const int32_t held = states_.max_entries(sequence.state_);
+  if (held > end || held != states_.min_entries(sequence.state_)) return;
   const bool ends_prompt = prefixes.size() > 1 && prefixes.end()[-2] == sequence.prompt_checkpoint_;
   PrefixId& last =
       sequence.had_chain_ && !ends_prompt ? sequence.prompt_checkpoint_ : sequence.text_checkpoint_;
@@ -401,7 +401,7 @@ int32_t KvCache::checkpoint_before(const KvSequence& sequence, int32_t length) c
 void KvCache::finish(KvSequence& sequence) {
   sequence.staged_ = 0;
   if (sequence.state_ != KvSequence::kNoState) {
-    if (states_.most_entries(sequence.state_) > sequence.length()) forget_all(sequence);
+    if (states_.max_entries(sequence.state_) > sequence.length()) forget_all(sequence);
     if (options_.poison) states_.poison_updates(sequence.state_, sequence.kept_updates_);
   }
   publish_full_pages(sequence);

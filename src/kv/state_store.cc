@@ -60,11 +60,11 @@ void StateStore::poison_updates(int32_t id, int64_t first) {
   std::fill(updates.begin() + begin, updates.end(), std::numeric_limits<float>::quiet_NaN());
 }
 
-int32_t StateStore::most_entries(int32_t id) const {
+int32_t StateStore::max_entries(int32_t id) const {
   return *std::ranges::max_element(slots_[static_cast<size_t>(id)].entries);
 }
 
-int32_t StateStore::fewest_entries(int32_t id) const {
+int32_t StateStore::min_entries(int32_t id) const {
   return *std::ranges::min_element(slots_[static_cast<size_t>(id)].entries);
 }
 

@@ -61,8 +61,8 @@ class StateStore {
     slots_[static_cast<size_t>(id)].entries[static_cast<size_t>(layer)] = entries;
   }
   // The most entries that it holds in a layer, and the fewest.
-  int32_t most_entries(int32_t id) const;
-  int32_t fewest_entries(int32_t id) const;
+  int32_t max_entries(int32_t id) const;
+  int32_t min_entries(int32_t id) const;
 
  private:
   struct Slot {

@@ -36,7 +36,7 @@ SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
   options.tree.kind = static_cast<TreeKind>(random() % 3);
   options.tree.expansion.assign(static_cast<size_t>(max_draft_len), 1);
   for (int& width : options.tree.expansion)
-    width = largest_tree(options) < 100 ? 1 + static_cast<int>(random() % 3) : 1;
+    width = max_tree_nodes(options) < 100 ? 1 + static_cast<int>(random() % 3) : 1;
   options.tree.dynamic_tree_max_top_k = 1 + static_cast<int>(random() % 4);
   options.tree.max_total_draft_tokens =
       options.tree.dynamic_tree_max_top_k * max_draft_len + static_cast<int>(random() % 8);

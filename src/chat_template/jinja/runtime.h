@@ -14,11 +14,11 @@
 namespace outrider::jinja {
 
 struct Limits {
-  int64_t steps = 10'000'000;               // nodes evaluated and items visited
-  size_t allocation = size_t{128} << 20;    // bytes of all strings, lists and dicts together
-  size_t largest_value = size_t{16} << 20;  // bytes of one value
-  size_t output = size_t{16} << 20;         // bytes
-  int depth = 300;                          // nested statements, expressions and macro calls
+  int64_t steps = 10'000'000;                 // nodes evaluated and items visited
+  size_t allocation = size_t{128} << 20;      // bytes of all strings, lists and dicts together
+  size_t max_value_bytes = size_t{16} << 20;  // bytes of one value
+  size_t output = size_t{16} << 20;           // bytes
+  int depth = 300;                            // nested statements, expressions and macro calls
 };
 
 class Runtime {
@@ -37,7 +37,7 @@ class Runtime {
   // To be called before a value of `bytes` bytes is created. It charges steps as well, because creation takes
   // time.
   Status spend_bytes(size_t bytes) {
-    if (bytes > limits_.largest_value || bytes > limits_.allocation - allocated_) {
+    if (bytes > limits_.max_value_bytes || bytes > limits_.allocation - allocated_) {
       return resource_error("the template makes more values than fit in its memory");
     }
     allocated_ += bytes;

@@ -226,7 +226,7 @@ Result<TokenId> read_mask(const std::filesystem::path& path, int64_t vocab) {
 Result<std::shared_ptr<Drafter>> make_with(DraftTargetDrafter::Draft draft, const SpeculativeOptions& options,
                                            const DrafterContext& context) {
   Model& model = *draft.model;
-  const int nodes = make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
+  const int nodes = make_tree_policy(options)->max_expanded(max_tree_nodes(options), options.max_draft_len);
   OUTRIDER_RETURN_IF_ERROR(
       model.reserve(CachedGrowth::max_rows(options, context), int64_t{context.max_batch} * nodes));
   const int64_t max_length = std::min(context.context, model.config().max_context);

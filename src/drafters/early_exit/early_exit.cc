@@ -77,7 +77,7 @@ EarlyExitDrafter::EarlyExitDrafter(LayerSubset layers, const SpeculativeOptions&
       adapts_(options.tree.kind == TreeKind::kChain && options.stop.assistant_confidence_threshold == 0.0),
       vocab_(context.vocab_size) {
   const auto batch = static_cast<size_t>(context.max_batch);
-  const auto entries = static_cast<size_t>(1 + largest_tree(options));
+  const auto entries = static_cast<size_t>(1 + max_tree_nodes(options));
   max_length_ = static_cast<size_t>(context.context) + entries;
   batch_.reserve({.rows = static_cast<int64_t>(batch * entries),
                   .max_sequences = context.max_batch,
@@ -291,7 +291,7 @@ void AdaptiveThreshold::update(int accepted, int drafted, int max) {
 Result<std::shared_ptr<Drafter>> make_early_exit_drafter(const SpeculativeOptions& options,
                                                          const DrafterContext& context) {
   OUTRIDER_TRY(LayerSubset layers, select_layers(options, context.layer_count));
-  const int nodes = largest_tree(options);
+  const int nodes = max_tree_nodes(options);
   const int expanded = make_tree_policy(options)->max_expanded(nodes, options.max_draft_len);
   if (expanded > nodes) {
     return usage_error("EarlyExit expects max_total_draft_tokens to be at least " + std::to_string(expanded) +

@@ -130,7 +130,7 @@ Result<std::shared_ptr<Drafter>> make_assistant_drafter(const SpeculativeOptions
   OUTRIDER_TRY(std::unique_ptr<AssistantNetwork> network,
                AssistantNetwork::load(*head, context.target, context.model_options()));
   network->reserve(int64_t{context.max_batch} *
-                   make_tree_policy(options)->usual_width(largest_tree(options)));
+                   make_tree_policy(options)->usual_width(max_tree_nodes(options)));
   return std::shared_ptr<Drafter>(std::make_shared<AssistantDrafter>(std::move(network), options, context));
 }
 

@@ -104,7 +104,7 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
       context_(CachedGrowth::max_rows(options, context)),
       max_length_(static_cast<size_t>(context.context)) {
   const auto rows = static_cast<size_t>(CachedGrowth::max_rows(options, context));
-  const int width = make_tree_policy(options)->usual_width(largest_tree(options));
+  const int width = make_tree_policy(options)->usual_width(max_tree_nodes(options));
   head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * width);
   inputs_.reserve(rows * std::max(row_size(), state_size()));
   carried_.reserve(static_cast<size_t>(context.max_batch) * state_size());

@@ -82,7 +82,7 @@ __mmask16 lanes_in(uint64_t visible, int vector) { return static_cast<__mmask16>
 
 // With kAll, here and below, every query of the tile sees all places.
 template <bool kAll>
-float largest_score(const Tile& tile, int query) {
+float max_score(const Tile& tile, int query) {
   const __m512 lowest = _mm512_set1_ps(-__builtin_huge_valf());
   __m512 scores[4];
   for (int v = 0; v < 4; ++v) {
@@ -110,7 +110,7 @@ __m512 weights_of(Tile& tile, int query, __m512 bits, __m512 shift) {
 template <bool kAll>
 __m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*totals)[kQueries]) {
   alignas(64) float of_block[kQueries] = {};
-  for (int i = 0; i < queries; ++i) of_block[i] = largest_score<kAll>(tile, i);
+  for (int i = 0; i < queries; ++i) of_block[i] = max_score<kAll>(tile, i);
   const __m512 old = _mm512_loadu_ps(largest);
   const __m512 now = _mm512_max_ps(old, _mm512_load_ps(of_block));
   const __mmask16 used = Avx512::first(queries);

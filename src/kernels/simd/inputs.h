@@ -8,7 +8,7 @@
 namespace outrider::simd {
 
 template <typename V>
-float largest_magnitude(const float* x, int64_t count) {
+float max_magnitude(const float* x, int64_t count) {
   auto largest = V::all(0);
   for (int64_t i = 0; i < count; i += V::kLanes) {
     const int64_t left = count - i < V::kLanes ? count - i : V::kLanes;
@@ -34,7 +34,7 @@ int32_t put_codes(const float* x, int64_t count, float inverse, int8_t* codes) {
 
 template <typename V>
 void pack_group(const float* x, InputGroup& group) {
-  const float largest = largest_magnitude<V>(x, kInputGroup);
+  const float largest = max_magnitude<V>(x, kInputGroup);
   group.scale = largest / 127;
   const float inverse = largest > 0 ? 127 / largest : 0;
   group.sums[0] = put_codes<V>(x, kInputGroup / 2, inverse, group.codes);
@@ -54,7 +54,7 @@ void pack_row(const InputShare& share, int64_t row) {
   auto& head = *reinterpret_cast<InputRowsHead*>(tile);
   auto* codes = reinterpret_cast<int8_t*>(tile + sizeof(InputRowsHead)) + row % kInputRows * kChannelDepth;
   const float* x = share.x + row * share.k;
-  const float largest = largest_magnitude<V>(x, share.k);
+  const float largest = max_magnitude<V>(x, share.k);
   const float inverse = largest > 0 ? 127 / largest : 0;
   int32_t sum = 0;
   for (int64_t step = 0; step < steps; ++step, codes += kInputRows * kChannelDepth) {

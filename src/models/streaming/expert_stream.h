@@ -35,7 +35,7 @@ class ExpertStream {
   std::span<const int32_t> next();
 
   int64_t count() const;  // in all layers
-  int64_t largest_bytes() const { return slot_bytes_; }
+  int64_t max_bytes() const { return slot_bytes_; }
   int64_t layers() const;                             // that have experts
   double rate() const { return rate_; }               // bytes per second of reads in keep(); 0: all stay
   int64_t bytes_read() const { return bytes_read_; }  // by next()

@@ -21,7 +21,7 @@ Result<std::unique_ptr<WeightStream>> WeightStream::open(const std::filesystem::
   if (std::ranges::any_of(experts, [](const auto& layer) { return !layer.empty(); })) {
     OUTRIDER_TRY(stream->experts_, ExpertStream::open(path, std::move(experts)));
     stream->expert_sizes_ = {.count = stream->experts_->count(),
-                             .bytes = stream->experts_->largest_bytes(),
+                             .bytes = stream->experts_->max_bytes(),
                              .used = used,
                              .layers = stream->experts_->layers()};
   }

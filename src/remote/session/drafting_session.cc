@@ -150,7 +150,7 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const State
   OUTRIDER_RETURN_IF_ERROR(read_state_rows(open_.states, message.rows, limits_.state_size, states_));
   open_.state_tokens =
       static_cast<uint32_t>(first_state_ + std::ssize(states_) / static_cast<int64_t>(limits_.state_size));
-  if (open_.state_tokens > most_states())
+  if (open_.state_tokens > max_states())
     return contradiction("it sent states of more tokens than it can have");
   return std::optional<Answer>();
 }
@@ -179,7 +179,7 @@ Status DraftingSession::check(std::span<const TokenId> tokens) const {
 }
 
 // The server may be ahead of the client by the tokens of the trees on their way, of which there are two.
-int64_t DraftingSession::most_states() const {
+int64_t DraftingSession::max_states() const {
   const size_t ahead = 2 * (kMaxWireTree + 1);
   return static_cast<int64_t>(
       std::min<size_t>(limits_.context, open_.prompt.size() + output().size() + ahead));

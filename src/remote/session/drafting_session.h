@@ -72,7 +72,7 @@ class DraftingSession {
   Result<std::optional<Answer>> take(const ErrorMessage& message);
   Result<std::optional<Answer>> take(const StatesMessage& message);
   Status check(std::span<const TokenId> tokens) const;
-  int64_t most_states() const;
+  int64_t max_states() const;
   bool has(const VerdictMessage& message) const;
   void append(std::span<const TokenId> tokens);
 

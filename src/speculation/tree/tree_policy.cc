@@ -115,7 +115,7 @@ std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) 
   return std::make_unique<StaticTreePolicy>(std::vector<int>(static_cast<size_t>(options.max_draft_len), 1));
 }
 
-int largest_tree(const SpeculativeOptions& options) {
+int max_tree_nodes(const SpeculativeOptions& options) {
   if (options.tree.kind == TreeKind::kDynamic) return options.tree.max_total_draft_tokens;
   const Method method = options.decoding_type;
   const size_t drafters = method == Method::kCombined    ? options.combine.size()

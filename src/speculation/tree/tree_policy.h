@@ -101,6 +101,6 @@ std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options);
 
 // The largest number of nodes, without the root, in a tree that drafters with these options grow; drafters
 // that share a tree are counted together.
-int largest_tree(const SpeculativeOptions& options);
+int max_tree_nodes(const SpeculativeOptions& options);
 
 }  // namespace outrider

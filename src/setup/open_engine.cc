@@ -72,14 +72,18 @@ Result<fs::path> chosen_draft(const Settings& settings, std::string_view missing
 constexpr std::string_view kOneModel = "speculative_model=DIR";
 constexpr std::string_view kSeveralModels = "speculative_models=[DIR,DIR]";
 
-// The head for `method`: the target's own files, where it lies among them, else one beside the target.
+// The head for `method`: the target's own files, where it lies among them, else one beside the target, else
+// one elsewhere that names it.
 Result<fs::path> chosen_head(const fs::path& target, Method method) {
   const auto own = open_head(target);
   if (own.ok() && stands_for(method, own->method)) return target;
   if (const auto head = find_head_beside(target, method)) return *head;
-  return usage_error(fmt::format(
-      "{} needs a drafter trained for this target, found none beside it in {}: add {} to --speculative",
-      method_key(method), folder_of(target).string(), kOneModel));
+  if (const auto head = find_named_head(target, method)) return *head;
+  return usage_error(
+      fmt::format("{} needs a drafter trained for this target, found none beside it in {}, in the cache of "
+                  "pull or with the "
+                  "program: add {} to --speculative",
+                  method_key(method), folder_of(target).string(), kOneModel));
 }
 
 // Names the files that a method needs, where the options name none.

@@ -56,6 +56,7 @@ std::vector<fs::path> shipped_entries() {
 
 struct FoundHead {
   fs::path path;
+  Method method;
   HeadSummary summary;
 };
 
@@ -69,7 +70,8 @@ std::vector<FoundHead> fitting_heads(const std::vector<fs::path>& paths, const M
     const auto head = find_head(path);
     if (!head.ok() || !*head) continue;
     HeadSummary summary = summarize_head(**head);
-    if (misfits(summary, target.config, fingerprint).empty()) heads.push_back({path, std::move(summary)});
+    if (misfits(summary, target.config, fingerprint).empty())
+      heads.push_back({path, (*head)->method, std::move(summary)});
   }
   return heads;
 }
@@ -82,6 +84,13 @@ std::optional<fs::path> best_named(const std::vector<FoundHead>& heads) {
     if (best == nullptr || head.summary.agreement > best->summary.agreement) best = &head;
   }
   return best == nullptr ? std::nullopt : std::optional(best->path);
+}
+
+// Those in the cache of `pull`, whose entries are given, and those that come with the program.
+std::vector<FoundHead> heads_elsewhere(const std::vector<fs::path>& cached, const ModelFile& target) {
+  std::vector<fs::path> paths = cached;
+  append(paths, shipped_entries());
+  return fitting_heads(paths, target);
 }
 
 // Bytes of the weights in a file or a directory; 0: there are none.
@@ -134,14 +143,19 @@ std::optional<fs::path> find_own_drafter(const fs::path& target) {
   const std::vector<fs::path> cached = cached_entries();
   const std::vector<FoundHead> heads_beside = fitting_heads(beside, *file);
   std::vector<FoundHead> heads = heads_beside;
-  for (const auto& elsewhere : {cached, shipped_entries()}) {
-    std::vector<FoundHead> found = fitting_heads(elsewhere, *file);
-    std::ranges::move(found, std::back_inserter(heads));
-  }
+  std::ranges::copy(heads_elsewhere(cached, *file), std::back_inserter(heads));
   if (auto named = best_named(heads)) return named;
   if (!heads_beside.empty()) return heads_beside.front().path;
   append(beside, cached);
   return smallest_draft(beside, *file);
+}
+
+std::optional<fs::path> find_named_head(const fs::path& target, Method method) {
+  const auto file = open_model(target);
+  if (!file.ok()) return std::nullopt;
+  std::vector<FoundHead> heads = heads_elsewhere(cached_entries(), *file);
+  std::erase_if(heads, [&](const FoundHead& head) { return head.method != method; });
+  return best_named(heads);
 }
 
 }  // namespace outrider

@@ -77,6 +77,21 @@ TEST_F(OwnDrafter, IsAHeadThatNamesTheTarget) {
   EXPECT_EQ(found(), strong);
 }
 
+TEST_F(OwnDrafter, OfAMethodIsFoundElsewhere) {
+  const auto named = [&](double agreement) {
+    return nlohmann::json{{"outrider_target", fingerprint()}, {"outrider_agreement", agreement}};
+  };
+  const auto found_for = [&](Method method) { return find_named_head(target_, method).value_or("none"); };
+  add_head("cache/outrider/models/org/nameless", nlohmann::json::object());
+  EXPECT_EQ(found_for(Method::kMedusa), "none");
+  add_head("cache/outrider/models/org/weak", named(0.3));
+  const fs::path strong = add_head("cache/outrider/models/org/strong", named(0.5));
+  EXPECT_EQ(found_for(Method::kMedusa), strong);
+  EXPECT_EQ(found_for(Method::kEagle3), "none");
+  target_ = copy(kModels / "outrider-small", "target");
+  EXPECT_EQ(found_for(Method::kEagle3), kModels / "outrider-eagle3");
+}
+
 // Files elsewhere may be anybody's.
 TEST_F(OwnDrafter, ElsewhereAHeadMustNameTheTarget) {
   add_head("cache/outrider/models/org/nameless", nlohmann::json::object());

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,28 @@ namespace {
 
 constexpr uint64_t kNetworkSeed = 1;
 
+// Times the tokens of one output as they come.
+class TokenClock {
+ public:
+  ProgressSink sink() {
+    return [this](RequestId, const Progress& progress) { note(std::ssize(progress.tokens), now_ms()); };
+  }
+  void note(int64_t tokens, double at_ms) {
+    if (tokens == 0) return;
+    if (first_ms_) decoded_.tokens += tokens;
+    if (!first_ms_) first_ms_ = at_ms;
+    decoded_.ms = at_ms - *first_ms_;
+  }
+  void add_to(DecodeTime& sum) const {
+    sum.tokens += decoded_.tokens;
+    sum.ms += decoded_.ms;
+  }
+
+ private:
+  std::optional<double> first_ms_;
+  DecodeTime decoded_;
+};
+
 // The measurements of one drafter and server.
 class RemoteBenchRun {
  public:
@@ -30,8 +53,8 @@ class RemoteBenchRun {
       : settings_(settings), parts_(parts), server_(std::move(server)), prompts_(std::move(prompts)) {}
 
   Result<NetworkMeasurement> measure(const KnownNetwork& network);
-  // Tokens per second of plain decoding on this machine, whose output must be the same.
-  Result<double> measure_local();
+  // Plain decoding on this machine, whose output must be the same.
+  Result<DecodeTime> measure_local();
 
  private:
   Status draft(const DraftingServer& server, NetworkMeasurement& measured);
@@ -66,9 +89,9 @@ Status RemoteBenchRun::draft(const DraftingServer& server, NetworkMeasurement& m
   for (size_t i = 0; i < prompts_.size(); ++i) {
     Request request = settings_.request;
     request.prompt = parts_.tokenizer->encode(prompts_[i].turns.back());
-    const double start_ms = now_ms();
-    OUTRIDER_TRY(const Completion completion, decoder.generate(request, {}));
-    measured.drafting_ms += now_ms() - start_ms;
+    TokenClock clock;
+    OUTRIDER_TRY(const Completion completion, decoder.generate(request, clock.sink()));
+    clock.add_to(measured.drafted);
     measured.tokens += std::ssize(completion.tokens);
     measured.counts += decoder.counts();
     OUTRIDER_RETURN_IF_ERROR(check_output(i, completion.tokens));
@@ -84,21 +107,21 @@ Status RemoteBenchRun::check_output(size_t prompt, const std::vector<TokenId>& t
                                  prompts_[prompt].id));
 }
 
-Result<double> RemoteBenchRun::measure_local() {
+Result<DecodeTime> RemoteBenchRun::measure_local() {
   Settings settings = settings_;
   settings.engine.speculation = {};
   settings.engine.speculation.decoding_type = Method::kNone;
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
-  int64_t tokens = 0;
-  const double start_ms = now_ms();
+  DecodeTime local;
   for (size_t i = 0; i < prompts_.size(); ++i) {
     Request request = settings_.request;
     request.prompt = engine->tokenize(prompts_[i].turns.back());
-    OUTRIDER_TRY(const Completion completion, engine->generate(request));
-    tokens += std::ssize(completion.tokens);
+    TokenClock clock;
+    OUTRIDER_TRY(const Completion completion, engine->generate(request, clock.sink()));
+    clock.add_to(local);
     OUTRIDER_RETURN_IF_ERROR(check_output(i, completion.tokens));
   }
-  return static_cast<double>(tokens) * 1e3 / (now_ms() - start_ms);
+  return local;
 }
 
 // Asks the server for completions of these prompts, without speculation.
@@ -116,15 +139,13 @@ Status RemoteBenchRun::stream(const DraftingServer& server, NetworkMeasurement& 
   for (const PromptRecord& prompt : prompts_)
     plan.prompts.push_back({.id = prompt.id, .turns = prompt.turns});
   OUTRIDER_TRY(const LoadTestOutcome outcome, run_load_test(plan, [](const LoadTestProgress&) {}));
-  int64_t tokens = 0;
   for (const AnswerRecord& answer : outcome.levels.front().requests) {
     if (!answer.succeeded())
       return io_error("the server failed to stream: " + answer.failure + answer.message);
-    tokens += answer.output_tokens;
-    measured.streaming_ms += answer.e2e_ms();
+    TokenClock clock;
+    for (const ChunkArrival& arrival : answer.arrivals) clock.note(arrival.tokens, arrival.at_ms);
+    clock.add_to(measured.streamed);
   }
-  // Sampled answers may have another length.
-  measured.streaming_ms *= static_cast<double>(measured.tokens) / static_cast<double>(tokens);
   return {};
 }
 
@@ -142,7 +163,7 @@ Status run_bench_remote(const Settings& settings) {
   RemoteBench bench{.server = server.url(), .drafter = parts.info.drafter, .prompts = std::ssize(prompts)};
   RemoteBenchRun run(settings, parts, server, std::move(prompts));
   ProgressBar progress("bench remote", std::ssize(known_networks()) + 1);
-  OUTRIDER_TRY(bench.local_rate, run.measure_local());
+  OUTRIDER_TRY(bench.local, run.measure_local());
   progress.advance();
   for (const KnownNetwork& network : known_networks()) {
     OUTRIDER_TRY(NetworkMeasurement measured, run.measure(network));

@@ -11,27 +11,29 @@
 
 namespace outrider {
 
+// Tokens that came after the first ones of their prompts, and the time they took. Reading the prompts is left
+// out: a server keeps those that it has seen.
+struct DecodeTime {
+  int64_t tokens = 0;
+  double ms = 0;
+
+  double rate() const { return ms > 0 ? static_cast<double>(tokens) * 1e3 / ms : 0; }  // tokens per second
+};
+
 // All prompts over one network.
 struct NetworkMeasurement {
   std::string network;
-  int64_t tokens = 0;
-  double drafting_ms = 0;    // with drafts from here, prompts included
-  double streaming_ms = 0;   // of as many tokens, decoded plainly by the server and streamed
+  int64_t tokens = 0;        // of all outputs
+  DecodeTime drafted = {};   // with drafts from here
+  DecodeTime streamed = {};  // decoded plainly by the server
   RemoteCounts counts = {};  // sums over the prompts
-
-  double drafting_rate() const {
-    return static_cast<double>(tokens) * 1e3 / drafting_ms;
-  }  // tokens per second
-  double streaming_rate() const {
-    return static_cast<double>(tokens) * 1e3 / streaming_ms;
-  }  // tokens per second
 };
 
 struct RemoteBench {
   std::string server;
   std::string drafter;
   int64_t prompts = 0;
-  double local_rate = 0;  // tokens per second of plain decoding on this machine
+  DecodeTime local = {};  // plain decoding on this machine
   std::vector<NetworkMeasurement> networks = {};
 };
 

@@ -291,13 +291,17 @@ void RemoteDecoder::Run::start(std::vector<TokenId> output) {
 TokenTree RemoteDecoder::Run::propose(std::span<const TokenId> tokens) {
   const int64_t ahead = std::ssize(tokens) - std::ssize(sequence_->tokens());
   const bool is_auto = decoder_.parts_->is_auto;
-  TokenTree tree = drafter_.propose({.tokens = tokens,
-                                     .max_depth = sequence_->remaining() - 1 - ahead,
-                                     .max_nodes = session_.limits().tree_nodes,
-                                     .rate = is_auto ? pacing_.rate() : 0.0,
-                                     .estimates = is_auto ? &pacing_.estimates() : nullptr},
-                                    sequence_->completion().speculation);
+  const auto limit = static_cast<int64_t>(session_.limits().tree_nodes);
+  TokenTree tree =
+      drafter_.propose({.tokens = tokens,
+                        .max_depth = sequence_->remaining() - 1 - ahead,
+                        .max_nodes = is_auto ? std::min<int64_t>(limit, pacing_.max_nodes()) : limit,
+                        .rate = is_auto ? pacing_.rate() : 0.0,
+                        .row_ms = is_auto ? pacing_.row_ms() : 0.0,
+                        .estimates = is_auto ? &pacing_.estimates() : nullptr},
+                       sequence_->completion().speculation);
   pacing_.on_draft(drafter_.last_ms());
+  if (is_auto) pacing_.prune(tree);
   return tree;
 }
 
@@ -337,7 +341,9 @@ void RemoteDecoder::Run::commit(const DraftingSession::Answer& answer) {
   completion.speculation.verify_ms += waited_ms;
   (completion.tokens.empty() ? completion.prompt_ms : completion.decode_ms) += now_ms() - started_ms_;
   started_ms_ = now_ms();
-  pacing_.on_verdict(answer.tree, answer.verdict.tokens, waited_ms, now_ms() - verdict_ms_);
+  pacing_.on_verdict(
+      answer.tree, answer.verdict.tokens,
+      {.server_ms = answer.server_ms, .waited_ms = waited_ms, .round_ms = now_ms() - verdict_ms_});
   verdict_ms_ = sent_ms_ = now_ms();
   if (session_.awaited() > 0) {
     ++counts_.ahead_used;

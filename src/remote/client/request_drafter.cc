@@ -55,7 +55,9 @@ TokenTree RequestDrafter::propose(const Ask& ask, SpeculationStats& stats) {
                        .max_nodes = static_cast<int>(std::min<int64_t>(parts_.limits.nodes, ask.max_nodes)),
                        .sampling = &request_.sampling,
                        .sample_index = request_.sample_index,
+                       .wants_probabilities = ask.estimates != nullptr,
                        .rate = ask.rate,
+                       .row_ms = ask.row_ms,
                        .estimates = ask.estimates,
                        .target = drafter_.traits().uses_target ? &target_ : nullptr};
   TokenTree tree(ask.tokens.back());

@@ -30,7 +30,7 @@ class RequestDrafter {
     std::span<const TokenId> tokens;  // the last one becomes the root
     int64_t max_depth = 0;
     int64_t max_nodes = 0;
-    double rate = 0;  // as in DraftRequest
+    double rate = 0, row_ms = 0;  // as in DraftRequest
     const AcceptanceEstimates* estimates = nullptr;
   };
   // A tree within these limits and those of the drafter; failures are counted.

@@ -281,8 +281,8 @@ void RemoteDecoder::Run::start(std::vector<TokenId> output) {
   Request request = request_;
   request.output = std::move(output);
   const SpeculationStats stats = sequence_ ? sequence_->completion().speculation : SpeculationStats();
-  sequence_ = std::make_unique<Sequence>(RequestId{1}, std::move(request), sink, decoder_.parts_->tokenizer,
-                                         limits());
+  sequence_ =
+      std::make_unique<Sequence>(kRequest, std::move(request), sink, decoder_.parts_->tokenizer, limits());
   sequence_->completion().speculation = stats;
   sequence_->completion().speculation.method = decoder_.parts_->drafter->traits().name;
 }

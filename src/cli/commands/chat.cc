@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt_guard.h"
 #include "cli/commands/chat_partner.h"
 #include "cli/commands/commands.h"
-#include "base/interrupt_guard.h"
 #include "cli/terminal.h"
 
 namespace outrider {

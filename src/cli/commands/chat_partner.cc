@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/remote_text.h"
 #include "base/interrupt_guard.h"
+#include "cli/commands/remote_text.h"
 #include "cli/reports/draft_view.h"
 #include "cli/terminal.h"
 #include "setup/open_engine.h"

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/counter_rng.h"
-#include "cli/commands/commands.h"
 #include "base/interrupt_guard.h"
+#include "cli/commands/commands.h"
 #include "cli/terminal.h"
 #include "remote/network/known_networks.h"
 

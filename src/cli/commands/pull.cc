@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/interrupt_guard.h"
 #include "cli/commands/commands.h"
 #include "cli/download_progress.h"
-#include "base/interrupt_guard.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "config/environment.h"

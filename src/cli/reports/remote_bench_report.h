@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,10 @@ struct DecodeTime {
   int64_t tokens = 0;
   double ms = 0;
 
-  double rate() const { return ms > 0 ? static_cast<double>(tokens) * 1e3 / ms : 0; }  // tokens per second
+  // Tokens per second; nullopt: all tokens of each output came at once.
+  std::optional<double> rate() const {
+    return ms > 0 ? std::optional(static_cast<double>(tokens) * 1e3 / ms) : std::nullopt;
+  }
 };
 
 // All prompts over one network.

@@ -183,7 +183,7 @@ TEST_F(DraftingProgram, MeasuresEveryNetwork) {
     EXPECT_GT(network["tokens_per_second"], 0);
     EXPECT_GT(network["streaming_tokens_per_second"], 0);
   }
-  // Of a single token there is no rate.
+  // A single token has no rate.
   const std::string text = run(bench + " --max-tokens 1").output;
   EXPECT_NE(text.find("this machine: - tok/s"), std::string::npos) << text;
   expect_refused("bench remote builtin --limit 1", 2, "expected the server's address");

@@ -81,8 +81,7 @@ Result<fs::path> chosen_head(const fs::path& target, Method method) {
   if (const auto head = find_named_head(target, method)) return *head;
   return usage_error(
       fmt::format("{} needs a drafter trained for this target, found none beside it in {}, in the cache of "
-                  "pull or with the "
-                  "program: add {} to --speculative",
+                  "pull or with the program: add {} to --speculative",
                   method_key(method), folder_of(target).string(), kOneModel));
 }
 

@@ -14,8 +14,7 @@ namespace outrider {
 //    the target, in the cache of `pull`, or come with the program;
 // 2. a learned drafter beside the target that names none and fits it by its shapes;
 // 3. the smallest draft model beside the target or in the cache of `pull` that has the target's vocabulary
-// and
-//    at most a fifth of its size.
+//    and at most a fifth of its size.
 std::optional<std::filesystem::path> find_own_drafter(const std::filesystem::path& target);
 
 // The learned drafter for that method, in the cache of `pull` or with the program, whose configuration names

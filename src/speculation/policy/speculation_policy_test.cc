@@ -207,8 +207,8 @@ TEST(SpeculationPolicy, ADrafterThatPromisesMuchIsTriedWithEveryText) {
   EXPECT_LE(drafts_after_failure(0.6), 6);
 }
 
-// The first reading of a text may meet a sleeping thread and take many times the usual time. Where the first
-// text was a bad one as well, drafting is tried again with the next.
+// The first reading of a text may meet a sleeping thread and take many times the usual time. After a first
+// text that accepts little as well, drafting is tried with the next.
 TEST(SpeculationPolicy, AStalledFirstReadingDoesNotEndDrafting) {
   World world{
       .pass_of_one = 3.4, .per_row = 0.25, .level_ms = 0.5, .mean_acceptance = 0.3, .resume_ms = 16.0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a file of torch.save() -> tensors; accepted tensors must lie within the bytes.
+// Bytes of a file of torch.save() -> a list of numbers, tensors; accepted tensors must lie within the bytes.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace outrider;  // NOLINT: one function
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  static_cast<void>(parse_torch_list(bytes, "input"));
   const auto tensors = parse_torch_file(bytes, "input");
   if (!tensors.ok()) return 0;
   for (const auto& [name, tensor] : *tensors) {

@@ -27,7 +27,7 @@ RANKS = [
 ROOMS = {
     "chat_template": [{"jinja"}],
     "cli": [{"reports"}, {"commands"}, {"program"}],
-    "draft_heads": [{"assistant", "block", "mtp"}],
+    "draft_heads": [{"vocabulary"}, {"assistant", "block", "mtp"}],
     "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"ranked"}, {"combined"}],
     "engine": [{"step"}],
     "formats": [{"gguf", "quantized", "torch"}, {"hf"}],
@@ -41,6 +41,7 @@ ROOMS = {
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],
+    "training/heads": [{"vocabulary"}],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.

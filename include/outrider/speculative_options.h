@@ -153,6 +153,9 @@ struct SpeculativeOptions {
 
   std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several draft models
+  // The tokens that a head which drafts with the target's output head may propose; empty: those that its
+  // files name, or all.
+  std::filesystem::path speculative_token_map;
   VocabularyMatch vocabulary_match = VocabularyMatch::kAuto;
   std::vector<Method> combine;  // Combined: methods that share one tree
   // Eagle3: layers of the target whose output is read; empty: those that the drafter's files name.

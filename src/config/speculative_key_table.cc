@@ -286,6 +286,12 @@ Status assign_model(SpeculativeConfig& config, std::string_view text) {
   return {};
 }
 
+Status assign_token_map(SpeculativeConfig& config, std::string_view text) {
+  if (text.empty()) return usage_error("expected the path of a list of token ids, found nothing");
+  config.options.speculative_token_map = std::string(text);
+  return {};
+}
+
 Status assign_models(SpeculativeConfig& config, std::string_view text) {
   config.options.speculative_models.clear();
   for (const std::string_view part : list_parts(text)) {
@@ -393,6 +399,11 @@ const SpeculativeKey kKeys[] = {
     {"speculative_models", keys_of(Method::kSpecInfer), "",
      "several draft models that share one tree",
      assign_models},
+    {"speculative_token_map",
+     keys_of(Method::kEagle) | keys_of(Method::kMtp) | keys_of(Method::kMoa) | keys_of(Method::kDFlash), "",
+     "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a drafter that "
+     "uses the target's output head: frequent tokens alone make drafts from a large vocabulary cheaper (FR-Spec)",
+     assign_token_map},
     {"vocabulary_match", keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer), "auto",
      "how a draft model with another tokenizer drafts: tokens (those that both have), strings (its likeliest "
      "text, in tokens of the target) or auto (strings for greedy requests, else tokens)",

@@ -7,7 +7,7 @@
 
 #include "draft_heads/dflash_network.h"
 #include "draft_heads/recurrent_head.h"
-#include "draft_heads/vocabulary_map.h"
+#include "draft_heads/vocabulary/vocabulary_map.h"
 #include "formats/hf/hf_config.h"
 
 namespace outrider {

@@ -9,8 +9,8 @@
 #include "draft_heads/block/block_convolution.h"
 #include "draft_heads/block/candidate_selector.h"
 #include "draft_heads/head_layer.h"
-#include "draft_heads/head_vocabulary.h"
 #include "draft_heads/markov_head.h"
+#include "draft_heads/vocabulary/head_vocabulary.h"
 #include "models/model.h"
 
 namespace outrider {

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "draft_heads/vocabulary/target_rows.h"
+
 namespace outrider {
 namespace {
 
@@ -43,9 +45,11 @@ Status Eagle::load(const HeadFile& head, ModelConfig config, const ModelOptions&
   detect_layer_variant(head, "layers.0.", config);
   const std::vector<LayerPlace> places = places_of(config);
   append_layer_tensors(config, places, expected);
+  append_map_tensors(head, config.vocab_size, expected);
   OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, expected));
   WeightLoader loader(head.file, options);
   OUTRIDER_RETURN_IF_ERROR(plan_own_embedding(head, loader));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{"fc", hidden}}, 2 * hidden, has_bias, fc_));
   OUTRIDER_RETURN_IF_ERROR(load_layers(loader, config, places, decoder_));
   cache_layers_ = config.layer_count;

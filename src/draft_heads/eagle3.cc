@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "draft_heads/vocabulary_map.h"
+#include "draft_heads/vocabulary/vocabulary_map.h"
 
 namespace outrider {
 namespace {

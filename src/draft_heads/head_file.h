@@ -15,6 +15,7 @@
 #include "formats/stored_tensor.h"
 #include "outrider/result.h"
 #include "outrider/speculative_options.h"
+#include "outrider/token.h"
 
 namespace outrider {
 
@@ -25,6 +26,8 @@ struct HeadFile {
   JsonFile config;
   ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
   StoredTensors tensors;  // all, integers included
+  // The ids of the rows of the target's output head that take_target_rows() added, rising; or empty.
+  std::vector<TokenId> target_rows = {};
 
   Error fail(const std::string& what) const { return input_error(file.path.string() + ": " + what); }
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "draft_heads/head_layer.h"
+#include "draft_heads/vocabulary/target_rows.h"
 
 namespace outrider {
 namespace {
@@ -79,7 +80,7 @@ Result<ModelConfig> read_base(const HeadFile& head, const ModelConfig& target) {
   return base;
 }
 
-Status check_tensors(const HeadFile& head, const MoaConfig& config) {
+Status check_tensors(const HeadFile& head, const MoaConfig& config, int64_t vocab_size) {
   std::vector<HeadTensor> expected;
   const int64_t hidden = config.self_attention.hidden_size;
   append_layer_tensors(config.self_attention, {.prefix = "self_attention.", .input_size = hidden}, expected);
@@ -93,6 +94,7 @@ Status check_tensors(const HeadFile& head, const MoaConfig& config) {
     expected.push_back({.name = "Ekv2E.weight", .shape = {hidden, kv_hidden}});
     expected.push_back({.name = "Ekv2E.bias", .shape = {hidden}});
   }
+  append_map_tensors(head, vocab_size, expected);
   return check_head_tensors(head, expected);
 }
 
@@ -126,7 +128,7 @@ Result<MoaConfig> read_moa_config(const HeadFile& head, const ModelConfig& targe
     OUTRIDER_TRY(config.layer_self_attention,
                  read_layer(head, base, "layer_self_attention", 2 * target.kv_head_count * target.head_dim));
   }
-  OUTRIDER_RETURN_IF_ERROR(check_tensors(head, config));
+  OUTRIDER_RETURN_IF_ERROR(check_tensors(head, config, target.vocab_size));
   return config;
 }
 

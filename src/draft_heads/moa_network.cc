@@ -19,9 +19,10 @@ LayerPlace place_of(const char* prefix, const ModelConfig& config) {
 
 }  // namespace
 
-MoaNetwork::MoaNetwork(MoaConfig config, const Model& target, const ModelOptions& options)
+MoaNetwork::MoaNetwork(MoaConfig config, Model& target, const ModelOptions& options)
     : config_(std::move(config)),
       target_(&target),
+      vocabulary_(&target),
       layers_(config_.self_attention, options.kernels, options.pool) {
   if (!config_.uses_layers) return;
   target_layers_.emplace(config_.layer_self_attention, options.kernels, options.pool);
@@ -31,7 +32,7 @@ MoaNetwork::MoaNetwork(MoaConfig config, const Model& target, const ModelOptions
   layer_cache_ = std::make_unique<KvCache>(shape);
 }
 
-Result<std::unique_ptr<MoaNetwork>> MoaNetwork::load(const HeadFile& head, const Model& target,
+Result<std::unique_ptr<MoaNetwork>> MoaNetwork::load(const HeadFile& head, Model& target,
                                                      const ModelOptions& options) {
   OUTRIDER_TRY(MoaConfig config, read_moa_config(head, target.config()));
   auto network = std::unique_ptr<MoaNetwork>(new MoaNetwork(std::move(config), target, options));
@@ -55,6 +56,7 @@ Status MoaNetwork::load_weights(const HeadFile& head, const ModelOptions& option
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{"Ekv2E", config_.self_attention.hidden_size}}, layers.hidden_size,
                                          /*bias=*/true, to_hidden_));
   }
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
   OUTRIDER_TRY(memory_, loader.pack_all());
   return {};
 }
@@ -68,6 +70,7 @@ void MoaNetwork::reserve(int64_t rows) {
   const int64_t hidden = config_.self_attention.hidden_size;
   layers_.reserve(rows, {&self_attention_, 1});
   layers_.reserve(rows, {&cross_attention_, 1});
+  vocabulary_.reserve(layers_.ops(), rows);
   states_.reserve(rows, hidden);
   normed_.reserve(rows, hidden);
   if (!config_.uses_layers) return;

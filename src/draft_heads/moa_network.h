@@ -8,6 +8,7 @@
 
 #include "draft_heads/head_layer.h"
 #include "draft_heads/moa_config.h"
+#include "draft_heads/vocabulary/head_vocabulary.h"
 #include "models/model.h"
 
 namespace outrider {
@@ -18,7 +19,7 @@ namespace outrider {
 class MoaNetwork {
  public:
   // Errors: those of read_moa_config() and of loading weights. The target must outlive the network.
-  static Result<std::unique_ptr<MoaNetwork>> load(const HeadFile& head, const Model& target,
+  static Result<std::unique_ptr<MoaNetwork>> load(const HeadFile& head, Model& target,
                                                   const ModelOptions& options);
 
   const MoaConfig& config() const { return config_; }
@@ -48,9 +49,15 @@ class MoaNetwork {
   // The states of drafted rows, [rows, hidden_size], valid until the next call: what the target's output head
   // reads, or its last `target_layers` layers.
   std::span<const float> run(const ForwardBatch& batch, KvCache& cache);
+  // Logits of normalised states [rows, hidden_size], see HeadVocabulary::logits().
+  std::span<const float> logits(const float* states, int64_t rows) {
+    return vocabulary_.logits(layers_.ops(), states, rows);
+  }
+  // Whether it has rows of the target's output head, in place of the whole.
+  bool has_own_output() const { return vocabulary_.has_own_output(); }
 
  private:
-  MoaNetwork(MoaConfig config, const Model& target, const ModelOptions& options);
+  MoaNetwork(MoaConfig config, Model& target, const ModelOptions& options);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
   // [slots, layers of the target, keys and values of a layer]
   void gather_layers(std::span<const int32_t> slots, const KvCache& target_cache);
@@ -58,6 +65,7 @@ class MoaNetwork {
 
   MoaConfig config_;
   const Model* target_;
+  HeadVocabulary vocabulary_;
   HeadLayers layers_;
   std::optional<HeadLayers> target_layers_;  // that of layer self-attention
   DecoderLayer self_attention_, cross_attention_, layer_self_attention_;

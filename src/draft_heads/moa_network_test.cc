@@ -54,7 +54,7 @@ void make_moa(FakeHead& head, const Variant& variant) {
   head.tensors["Ekv2E.bias"] = {kHidden};
 }
 
-Result<std::unique_ptr<MoaNetwork>> load(const FakeHead& made, const Model& target, ThreadPool& pool,
+Result<std::unique_ptr<MoaNetwork>> load(const FakeHead& made, Model& target, ThreadPool& pool,
                                          const KernelTable* kernels, std::optional<DType> weights = {}) {
   OUTRIDER_TRY(const HeadFile head, open_head(made.write()));
   EXPECT_EQ(head.method, Method::kMoa);

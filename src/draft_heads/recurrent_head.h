@@ -9,7 +9,7 @@
 
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_layer.h"
-#include "draft_heads/head_vocabulary.h"
+#include "draft_heads/vocabulary/head_vocabulary.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
 

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "config/methods.h"
 #include "draft_heads/dflash_network.h"
 #include "draft_heads/medusa.h"
+#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/token_map.h"
 #include "speculation/tree/tree_choices.h"
 
 namespace outrider {
@@ -74,6 +77,15 @@ Result<ResolvedSpeculation> resolve(SpeculativeOptions options) {
   OUTRIDER_RETURN_IF_ERROR(resolve_shape(head, options));
   OUTRIDER_RETURN_IF_ERROR(resolve_choices(head, options));
   return ResolvedSpeculation{.options = std::move(options), .head = std::move(head)};
+}
+
+Status take_vocabulary(std::optional<HeadFile>& head, const ModelFile& target,
+                       const std::filesystem::path& token_map) {
+  OUTRIDER_TRY(const std::vector<TokenId> map, read_token_map(token_map));
+  if (head) return take_target_rows(*head, target, map);
+  if (map.empty()) return {};
+  return usage_error(
+      "speculative_token_map: expected the files of a draft head in speculative_model, found none");
 }
 
 Result<std::optional<JsonFile>> read_draft_config(const std::filesystem::path& model) {

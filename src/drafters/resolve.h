@@ -7,6 +7,7 @@
 
 #include "draft_heads/head_file.h"
 #include "formats/json_file.h"
+#include "formats/model_file.h"
 #include "outrider/result.h"
 #include "outrider/speculative_options.h"
 
@@ -23,6 +24,11 @@ struct ResolvedSpeculation {
 // tree of choices, where none were listed. Each of several methods that share a tree is resolved for itself.
 // Errors: a head that cannot be read, or is named as DraftTarget; choices that make no tree.
 Result<ResolvedSpeculation> resolve(SpeculativeOptions options);
+
+// Gives the head the rows of the target's output head that a token map or its own files name, see
+// take_target_rows(). token_map: speculative_token_map. Errors: those of the map; a map without a head.
+Status take_vocabulary(std::optional<HeadFile>& head, const ModelFile& target,
+                       const std::filesystem::path& token_map);
 
 // The key of config.json that names the token at places to be drafted; models trained for PARD have it.
 inline constexpr std::string_view kPardToken = "pard_token";

@@ -27,4 +27,18 @@ void TransposedRows::read_row(int64_t row, std::byte* out) const {
   for (int64_t i = 0; i < matrix_.rows(); ++i, from += line, out += size) std::memcpy(out, from, size);
 }
 
+void ChosenRows::read_row(int64_t row, std::byte* out) const {
+  std::vector<std::byte> made;
+  std::memcpy(out, matrix_.row(rows_[static_cast<size_t>(row)], made),
+              static_cast<size_t>(row_bytes(matrix_.dtype, matrix_.cols())));
+}
+
+std::span<const std::byte> ChosenRows::stored(int64_t first_row, int64_t rows) const {
+  const int64_t begin = rows_[static_cast<size_t>(first_row)];
+  const int64_t end = rows_[static_cast<size_t>(first_row + rows - 1)] + 1;
+  const TensorView part = matrix_.rows_from(begin, end - begin);
+  if (part.data == nullptr) return part.source->stored(part.first_row, end - begin);
+  return {part.data, static_cast<size_t>(part.bytes())};
+}
+
 }  // namespace outrider

@@ -2,7 +2,9 @@
 // Matrices that are other orders of a stored one, made row by row when they are read.
 #pragma once
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "tensor/tensor_view.h"
 
@@ -20,6 +22,19 @@ class SteppedRows final : public RowSource {
   TensorView matrix_;
   int64_t first_;
   int64_t step_;
+};
+
+// Row i is row rows[i] of a matrix; they rise.
+class ChosenRows final : public RowSource {
+ public:
+  ChosenRows(TensorView matrix, std::vector<int32_t> rows)
+      : matrix_(std::move(matrix)), rows_(std::move(rows)) {}
+  void read_row(int64_t row, std::byte* out) const override;
+  std::span<const std::byte> stored(int64_t first_row, int64_t rows) const override;
+
+ private:
+  TensorView matrix_;
+  std::vector<int32_t> rows_;
 };
 
 // Row i is column i of a matrix of plain numbers that are stored.

@@ -106,7 +106,8 @@ std::vector<std::string> drafters() {
           "dflash,speculative_model=dflash2",
           "dspark,speculative_model=dspark",
           "combine=[suffix,mtp],speculative_model=mtp",
-          "combine=[early_exit,moa],speculative_model=moa_tli_3"};
+          "combine=[early_exit,moa],speculative_model=moa_tli_3",
+          "moa,speculative_model=moa_half_of_the_tokens"};
 }
 
 std::vector<std::string> shapes() {

@@ -177,6 +177,12 @@ std::unique_ptr<FakeHead> make_recurrent(const std::string& golden) {
   return head;
 }
 
+// The head may draft every second token alone.
+std::unique_ptr<FakeHead> with_half_of_the_tokens(std::unique_ptr<FakeHead> head, int64_t vocab_size) {
+  for (int64_t row = 0; row < vocab_size / 2; ++row) head->integers["d2t"].push_back(row);
+  return head;
+}
+
 std::vector<HeadCase> head_cases() {
   return {
       {"eagle", Method::kEagle, [] { return make_recurrent("eagle"); }},
@@ -187,9 +193,13 @@ std::vector<HeadCase> head_cases() {
       {"mtp", Method::kMtp, [] { return make_recurrent("mtp"); }},
       {"mtp_chained", Method::kMtp, [] { return make_recurrent("mtp_chained"); }},
       {"mtp_qwen", Method::kMtp, [] { return make_recurrent("mtp_qwen"); }},
+      {"mtp_half_of_the_tokens", Method::kMtp,
+       [] { return with_half_of_the_tokens(make_recurrent("mtp"), kSmallTarget.vocab); }},
       {"medusa", Method::kMedusa, [] { return make_medusa(kSmallTarget, 3); }},
       {"moa", Method::kMoa, [] { return make_moa(kSmallTarget, {}); }},
       {"moa_tli_1", Method::kMoa, [] { return make_moa(kSmallTarget, {.tli = 1}); }},
+      {"moa_tli_1_half_of_the_tokens", Method::kMoa,
+       [] { return with_half_of_the_tokens(make_moa(kSmallTarget, {.tli = 1}), kSmallTarget.vocab); }},
       {"moa_without_lsa", Method::kMoa, [] { return make_moa(kSmallTarget, {.uses_lsa = false}); }},
       {"moa_without_lsa_tli_1", Method::kMoa,
        [] { return make_moa(kSmallTarget, {.uses_lsa = false, .tli = 1}); }},
@@ -213,6 +223,8 @@ std::filesystem::path default_head(const std::string& name) {
       {"dspark", [] { return make_dspark(kDefaultTarget, 0); }},
       {"mtp_chained", [] { return make_mtp(kDefaultTarget, 3); }},
       {"moa", [] { return make_moa(kDefaultTarget, {}); }},
+      {"moa_half_of_the_tokens",
+       [] { return with_half_of_the_tokens(make_moa(kDefaultTarget, {}), kDefaultTarget.vocab); }},
       {"moa_tli_2", [] { return make_moa(kDefaultTarget, {.tli = 2}); }},
       {"moa_tli_3", [] { return make_moa(kDefaultTarget, {.uses_lsa = false, .tli = 3}); }},
   };

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "draft_heads/gguf_module.h"
+#include "draft_heads/vocabulary/target_rows.h"
 #include "formats/families.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
@@ -54,6 +55,8 @@ class ModuleTensors {
     OUTRIDER_RETURN_IF_ERROR(attach_expected(
         std::move(expected), expected_lookup(stored, source, config, storage_.get()), storage_.get(), &file));
     file.storage = storage_;
+    const auto rows = head_.file.tensors.find(std::string(kTargetRows));
+    if (rows != head_.file.tensors.end()) file.tensors.insert(*rows);
     OUTRIDER_RETURN_IF_ERROR(check_all_used());
     return file;
   }
@@ -78,7 +81,8 @@ class ModuleTensors {
     if (quantization_.method != QuantizationMethod::kNone) return {};
     for (const auto& [name, tensor] : head_.tensors) {
       const bool is_copy = name == names_.embed_tokens + ".weight" || name == names_.output + ".weight";
-      if (is_copy || layout_.is_targets(name) || used_.contains(name)) continue;
+      const bool is_map = name == "d2t" || name == "t2d";
+      if (is_copy || is_map || layout_.is_targets(name) || used_.contains(name)) continue;
       return head_.fail("tensor " + name + " does not belong to an MTP drafter of this target");
     }
     return {};
@@ -132,6 +136,7 @@ Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const M
   for (auto* norm : {&embedding_norm_, &hidden_norm_, &norm_})
     if (config_.norm.adds_one) add_one(*norm);
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, fc_));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
   DecoderWeights weights;
   weights.layers.resize(1);
   OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(

@@ -6,6 +6,7 @@
 
 #include "draft_heads/mtp/family_module.h"
 #include "draft_heads/mtp/mtp_layout.h"
+#include "draft_heads/vocabulary/target_rows.h"
 
 namespace outrider {
 namespace {
@@ -84,9 +85,11 @@ Status Mtp::load(const HeadFile& head, ModelConfig config, const ModelOptions& o
   detect_layer_variant(head, layout_.names(0).layer, config);
   std::vector<HeadTensor> expected;
   for (int64_t i = 0; i < layout_.modules; ++i) append_module_tensors(config, layout_.names(i), expected);
+  append_map_tensors(head, config.vocab_size, expected);
   OUTRIDER_RETURN_IF_ERROR(
       check_head_tensors(head, expected, [&](std::string_view name) { return layout_.is_targets(name); }));
   WeightLoader loader(head.file, options);
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
   for (int64_t i = 0; i < layout_.modules; ++i) OUTRIDER_RETURN_IF_ERROR(load_module(loader, config, i));
   return pack(loader);
 }

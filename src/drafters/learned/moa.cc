@@ -246,16 +246,15 @@ std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
                                            std::span<const CachedGrowth::Rows> rows) {
   const std::span<const float> states = network_->run(batch, growth_.cache());
   if (network_->config().target_layers > 0) return run_target_layers(states, rows);
-  Model& target = *static_cast<const Sequence*>(rows.front().sequence)->target->model;
   if (std::cmp_equal(batch.logits_rows.size(), batch.rows()))
-    return target.output_head(states.data(), batch.rows());
+    return network_->logits(states.data(), batch.rows());
   const auto size = static_cast<size_t>(network_->config().self_attention.hidden_size);
   states_.clear();
   for (const int32_t row : batch.logits_rows) {
     const auto state = states.subspan(static_cast<size_t>(row) * size, size);
     states_.insert(states_.end(), state.begin(), state.end());
   }
-  return target.output_head(states_.data(), std::ssize(batch.logits_rows));
+  return network_->logits(states_.data(), std::ssize(batch.logits_rows));
 }
 
 // Runs drafted rows through the target's last layers, over its own entries of committed tokens; the rows'
@@ -276,7 +275,10 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
   target_batch_.resumed_rows.resize(static_cast<size_t>(target_batch_.rows()));
   std::iota(target_batch_.resumed_rows.begin(), target_batch_.resumed_rows.end(), 0);
   target_batch_.resumed_states.assign(states.begin(), states.end());
-  return model.forward(target_batch_, *target->cache);
+  if (!network_->has_own_output()) return model.forward(target_batch_, *target->cache);
+  std::swap(target_batch_.logits_rows, target_batch_.hidden_state_rows);
+  model.forward(target_batch_, *target->cache);
+  return network_->logits(model.hidden_states().data(), std::ssize(target_batch_.hidden_state_rows));
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ class PickleMachine {
 
   // Runs to the end and gives the value on top of the stack, which points into this machine.
   Result<const Value*> run() {
+    if (rest_.size() > kMaxPickleBytes) return fail("the pickle is larger than the limit of 32 MiB");
     if (!rest_.starts_with('\x80')) return fail("no pickle of protocol 2, which torch.save() writes");
     while (!stopped_) {
       OUTRIDER_TRY(const uint8_t opcode, number<uint8_t>());
@@ -408,7 +409,6 @@ Result<PickledTensor> read_tensor(const PickleMachine& machine, std::string_view
 Result<std::vector<PickledTensor>> read_state_dict(std::span<const std::byte> pickle,
                                                    std::string_view file_name) {
   PickleMachine machine(pickle, file_name);
-  if (pickle.size() > kMaxPickleBytes) return machine.fail("the pickle is larger than the limit of 32 MiB");
   OUTRIDER_TRY(const Value* top, machine.run());
   std::vector<PickledTensor> tensors;
   if (top->kind == ValueKind::kDictionary) {
@@ -423,6 +423,20 @@ Result<std::vector<PickledTensor>> read_state_dict(std::span<const std::byte> pi
   }
   if (!tensors.empty()) return tensors;
   return machine.fail("expected a dictionary of tensors by name, found none; save the state dict alone");
+}
+
+Result<std::vector<int64_t>> read_integer_list(std::span<const std::byte> pickle,
+                                               std::string_view file_name) {
+  PickleMachine machine(pickle, file_name);
+  OUTRIDER_TRY(const Value* top, machine.run());
+  if (top->kind != ValueKind::kList) return machine.fail("expected a list of whole numbers");
+  std::vector<int64_t> numbers;
+  for (const ValueIndex index : top->items) {
+    const Value& item = machine.at(index);
+    if (item.kind != ValueKind::kInteger) return machine.fail("expected a list of whole numbers alone");
+    numbers.push_back(item.integer);
+  }
+  return numbers;
 }
 
 }  // namespace outrider

@@ -35,4 +35,7 @@ struct PickledTensor {
 Result<std::vector<PickledTensor>> read_state_dict(std::span<const std::byte> pickle,
                                                    std::string_view file_name);
 
+// The whole numbers of the list that the pickle holds. Errors: as above; no list of such numbers.
+Result<std::vector<int64_t>> read_integer_list(std::span<const std::byte> pickle, std::string_view file_name);
+
 }  // namespace outrider

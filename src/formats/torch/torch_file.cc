@@ -24,10 +24,13 @@ class TorchFileParser {
  public:
   TorchFileParser(std::span<const std::byte> bytes, std::string_view name) : bytes_(bytes), name_(name) {}
 
+  Result<std::vector<int64_t>> parse_list() {
+    OUTRIDER_TRY(const std::span<const std::byte> pickle, open_pickle());
+    return read_integer_list(pickle, name_);
+  }
+
   Result<StoredTensors> parse() {
-    OUTRIDER_RETURN_IF_ERROR(check_start());
-    OUTRIDER_TRY(entries_, read_stored_zip(bytes_, name_));
-    OUTRIDER_TRY(const std::span<const std::byte> pickle, find_pickle());
+    OUTRIDER_TRY(const std::span<const std::byte> pickle, open_pickle());
     OUTRIDER_RETURN_IF_ERROR(check_byte_order());
     OUTRIDER_TRY(const std::vector<PickledTensor> pickled, read_state_dict(pickle, name_));
     StoredTensors tensors;
@@ -42,6 +45,11 @@ class TorchFileParser {
  private:
   Error fail(const std::string& what) const { return input_error(std::string(name_) + ": " + what); }
 
+  Result<std::span<const std::byte>> open_pickle() {
+    OUTRIDER_RETURN_IF_ERROR(check_start());
+    OUTRIDER_TRY(entries_, read_stored_zip(bytes_, name_));
+    return find_pickle();
+  }
   Status check_start() const;
   Result<std::span<const std::byte>> find_pickle();
   Status check_byte_order() const;
@@ -116,6 +124,10 @@ Result<StoredTensor> TorchFileParser::find_data(const PickledTensor& tensor) con
 
 Result<StoredTensors> parse_torch_file(std::span<const std::byte> bytes, std::string_view name) {
   return TorchFileParser(bytes, name).parse();
+}
+
+Result<std::vector<int64_t>> parse_torch_list(std::span<const std::byte> bytes, std::string_view name) {
+  return TorchFileParser(bytes, name).parse_list();
 }
 
 }  // namespace outrider

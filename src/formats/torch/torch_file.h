@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "formats/stored_tensor.h"
 #include "outrider/result.h"
@@ -17,5 +18,8 @@ namespace outrider {
 // before PyTorch 1.6; big-endian numbers; a storage that is missing or of another size; a tensor that lies
 // beyond its storage or whose numbers do not follow one another row by row.
 Result<StoredTensors> parse_torch_file(std::span<const std::byte> bytes, std::string_view name);
+
+// The whole numbers of a list in such a file. Errors: those of read_stored_zip() and read_integer_list().
+Result<std::vector<int64_t>> parse_torch_list(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace outrider

@@ -87,10 +87,11 @@ Status open_text(DraftingParts& parts, const ModelFile& file) {
 
 Result<DraftingParts> open_drafting(const EngineOptions& options) {
   const double start_ms = now_ms();
-  OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(options.speculation));
+  OUTRIDER_TRY(ResolvedSpeculation resolved, resolve(options.speculation));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(resolved.options));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(options.model));
+  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, resolved.options.speculative_token_map));
   const int threads = options.threads != 0
                           ? options.threads
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -7,20 +7,9 @@
 namespace outrider {
 
 void ServerTime::learn(double nodes, double ms) {
-  constexpr double kMaxWeight = 24;
   constexpr double kMaxSurprise = 2;  // a time counts as at most this multiple of the expected one
-  if (weight_ >= 2) ms = std::min(ms, kMaxSurprise * (ms_ + row_ms() * std::max(0.0, nodes - nodes_)));
-  weight_ = std::min(weight_ + 1, kMaxWeight);
-  const double share = 1 / weight_, more = nodes - nodes_, slower = ms - ms_;
-  nodes_ += share * more;
-  ms_ += share * slower;
-  variance_ = (1 - share) * (variance_ + share * more * more);
-  covariance_ = (1 - share) * (covariance_ + share * more * slower);
-}
-
-double ServerTime::row_ms() const {
-  constexpr double kSmoothing = 2;  // nodes: trees of nearly one size say nothing
-  return std::max(0.0, covariance_) / (variance_ + kSmoothing * kSmoothing);
+  if (line_.weight() >= 2) ms = std::min(ms, kMaxSurprise * line_.ms_of(std::max(nodes, line_.mean_count())));
+  line_.learn(nodes, ms);
 }
 
 void Pacing::on_verdict(const TokenTree& tree, std::span<const TokenId> tokens, const Round& round) {

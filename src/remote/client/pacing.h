@@ -6,20 +6,19 @@
 #include <span>
 
 #include "outrider/token_tree.h"
+#include "speculation/policy/fading_line.h"
 #include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 
-// The server's time for a tree, as a line over its nodes. Old trees fade.
+// The server's time for a tree, by its nodes. Old trees fade.
 class ServerTime {
  public:
   void learn(double nodes, double ms);
-  double row_ms() const;  // of one more node
+  double row_ms() const { return line_.slope(); }  // of one more node
 
  private:
-  double weight_ = 0;                     // trees that count
-  double nodes_ = 0, ms_ = 0;             // means
-  double variance_ = 0, covariance_ = 0;  // variance of the nodes, covariance of nodes and ms
+  FadingLine line_{/*max_weight=*/24, /*smoothing=*/2};  // trees of nearly one size say nothing
 };
 
 // The pace of a session: the time that rounds over the network take, and the tokens that they bring. It says

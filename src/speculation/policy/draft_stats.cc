@@ -7,8 +7,7 @@
 namespace outrider {
 namespace {
 
-constexpr double kMaxSteps = 48.0;  // window of the fading means
-constexpr double kMaxTimes = 24.0;  // window of the times, short because the first drafts run on cold caches
+constexpr double kMaxSteps = 48.0;    // window of the fading means
 constexpr double kMaxSurprise = 2.0;  // a time counts as at most this multiple of the expected one
 
 }  // namespace
@@ -19,29 +18,16 @@ void DraftTime::learn(double new_ms) {
   ms += (new_ms - ms) / steps;
 }
 
-// The few tokens missed in a short pause are read in one pass with the pending token; the variance added here
-// keeps noise between short pauses from determining the slope.
-double PrefillTime::slope() const {
-  constexpr double kSmoothing = 16.0;
-  return std::max(0.0, covariance_) / (variance_ + kSmoothing * kSmoothing);
-}
-
-double PrefillTime::ms_of(double tokens) const {
-  return tokens == 0.0 ? 0.0 : std::max(0.0, ms_ + slope() * (tokens - tokens_));
-}
-
 void PrefillTime::learn(double new_ms, double new_tokens) {
+  const double weight = line_.weight();
   // The only time so far counts as a stall where this one, for about as many tokens, is far below it.
-  if (steps_ == 1.0 && 2.0 * new_tokens >= tokens_) ms_ = std::min(ms_, 2.0 * kMaxSurprise * new_ms);
-  steps_ = std::min(steps_ + 1.0, kMaxTimes);
-  if (steps_ > 1.0)
-    new_ms = std::min(new_ms, kMaxSurprise * std::max(ms_of(new_tokens), ms_ * new_tokens / tokens_));
-  const double weight = 1.0 / steps_;
-  const double longer = new_tokens - tokens_, slower = new_ms - ms_;
-  tokens_ += weight * longer;
-  ms_ += weight * slower;
-  variance_ = (1.0 - weight) * (variance_ + weight * longer * longer);
-  covariance_ = (1.0 - weight) * (covariance_ + weight * longer * slower);
+  if (weight == 1.0 && 2.0 * new_tokens >= line_.mean_count())
+    line_.limit_mean_ms(2.0 * kMaxSurprise * new_ms);
+  if (weight >= 1.0) {
+    const double in_proportion = line_.mean_ms() * new_tokens / line_.mean_count();
+    new_ms = std::min(new_ms, kMaxSurprise * std::max(ms_of(new_tokens), in_proportion));
+  }
+  line_.learn(new_tokens, new_ms);
 }
 
 void DraftStats::learn(double new_gain, double new_rows) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include "speculation/policy/fading_line.h"
 
 namespace outrider {
 
 // Weight, in steps, of statistics that serve as the prior of a sequence.
 inline constexpr double kPriorSteps = 4.0;
+// Weight of earlier times, short because the first drafts run on cold caches.
+inline constexpr double kMaxTimes = 24.0;
 // Steps of a run of drafting, until the first run has ended.
 inline constexpr double kInitialRunSteps = 16.0;
 
@@ -20,21 +22,19 @@ struct DraftTime {
 };
 
 // Time that the drafter's prefill takes, in ms at pace 1: after a pause it first reads the tokens that it
-// missed. A fading linear regression of the time on the number of tokens.
+// missed.
 class PrefillTime {
  public:
-  double ms_of(double tokens) const;  // 0 for no tokens
+  double ms_of(double tokens) const { return tokens == 0.0 ? 0.0 : line_.ms_of(tokens); }
   // Whether more than one reading was timed; a single one may be a stall.
-  bool is_confirmed() const { return steps_ > 1.0; }
+  bool is_confirmed() const { return line_.weight() > 1.0; }
   void learn(double new_ms, double new_tokens);
-  void become_prior() { steps_ = std::min(steps_, kPriorSteps); }
+  void become_prior() { line_.limit_weight(kPriorSteps); }
 
  private:
-  double slope() const;  // ms per token
-
-  double steps_ = 0.0;                        // weight of the means, in steps
-  double ms_ = 0.0, tokens_ = 0.0;            // means
-  double variance_ = 0.0, covariance_ = 0.0;  // variance of tokens_, covariance of tokens_ and ms_
+  // The few tokens missed in a short pause are read in one pass with the pending token; noise between short
+  // pauses should not determine the slope.
+  FadingLine line_{kMaxTimes, /*smoothing=*/16.0};
 };
 
 // Fading means of the gain and cost of drafting per step, for one sequence or for all.

@@ -10,6 +10,7 @@
 #include "training/head_data/frozen_target.h"
 #include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
+#include "training/heads/vocabulary/draft_vocabulary.h"
 
 namespace outrider::training {
 namespace {
@@ -22,9 +23,9 @@ struct EagleOptions {
 
 class EagleHead final : public RecurrentHead {
  public:
-  EagleHead(const HeadContext& context, const EagleOptions& options);
+  EagleHead(const HeadContext& context, const EagleOptions& options, const at::Tensor& draft_tokens);
 
-  FeatureNeeds needs() const override { return {}; }
+  FeatureNeeds needs() const override { return {.likeliest = draft_tokens().defined()}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
   nlohmann::json fingerprint() const override;
@@ -34,9 +35,6 @@ class EagleHead final : public RecurrentHead {
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
   const LayerWeights& layer() const override { return layer_; }
-  at::Tensor draft_head(const LossTokens& tokens) const override {
-    return tokens.rows_of(shared().output_head);
-  }
 
  private:
   double noise_;
@@ -46,8 +44,10 @@ class EagleHead final : public RecurrentHead {
 };
 
 // At the beginning the layer returns the target's state unchanged.
-EagleHead::EagleHead(const HeadContext& context, const EagleOptions& options)
-    : RecurrentHead(context, options.unroll), noise_(options.noise), target_(context.target.config()) {
+EagleHead::EagleHead(const HeadContext& context, const EagleOptions& options, const at::Tensor& draft_tokens)
+    : RecurrentHead(context, options.unroll, draft_tokens),
+      noise_(options.noise),
+      target_(context.target.config()) {
   const int64_t hidden = target_.hidden_size;
   at::Generator generator = seeded_generator(context.options.seed);
   constexpr double kDeviation = 0.02;
@@ -94,6 +94,7 @@ HeadExport EagleHead::exported() const {
   result.config["model_type"] = "llama";
   result.config["num_hidden_layers"] = 1;
   result.config["bias"] = true;
+  append_vocabulary_map(draft_tokens(), target_.vocab_size, result);
   return result;
 }
 
@@ -107,6 +108,7 @@ HeadRecipe eagle_recipe() {
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, options->unroll);
+                add_draft_vocab_option(command, options->unroll.draft_vocab, "all");
                 add_loss_vocab_option(command, options->unroll.loss_vocab);
                 command
                     .add_option("--distribution-weight", options->unroll.distribution_weight,
@@ -117,7 +119,10 @@ HeadRecipe eagle_recipe() {
                     ->check(CLI::NonNegativeNumber);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
-            return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options));
+            const int64_t vocab = context.target.config().vocab_size;
+            OUTRIDER_TRY(const at::Tensor tokens,
+                         training::draft_tokens(context, options->unroll.draft_vocab, vocab));
+            return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options, tokens));
           }};
 }
 

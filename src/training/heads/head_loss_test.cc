@@ -21,6 +21,7 @@
 #include "training/heads/medusa_head.h"
 #include "training/heads/mtp_head.h"
 #include "training/heads/pard_model.h"
+#include "training/heads/vocabulary/loss_vocabulary.h"
 
 namespace outrider::training {
 namespace {
@@ -134,9 +135,13 @@ TEST(HeadLoss, PEagleIsThatOfPyTorch) {
 
 TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_recipe(), {"--unroll", "3"}); }
 
-// The tokens that are not drawn are those that matter least, as in a real text.
-TEST(HeadLoss, ASampleOfTheVocabularyEstimatesTheLossOfTheWhole) {
-  const SmallHead whole(mtp_recipe(), {"--loss-vocab", "0"}), sampled(mtp_recipe(), {"--loss-vocab", "240"});
+// Compares the losses of samples of `compared` tokens with the loss over all draft tokens.
+void expect_sampled_loss(const HeadRecipe& recipe, std::vector<std::string> arguments,
+                         const std::string& compared) {
+  arguments.insert(arguments.end(), {"--loss-vocab", "0"});
+  const SmallHead whole(recipe, arguments);
+  arguments.back() = compared;
+  const SmallHead sampled(recipe, arguments);
   const double expected = whole.head().loss(whole.batch()).loss.item<double>();
   HeadBatch batch = sampled.batch();
   double mean = 0.0, largest = 0.0;
@@ -153,6 +158,33 @@ TEST(HeadLoss, ASampleOfTheVocabularyEstimatesTheLossOfTheWhole) {
   HeadBatch measured = whole.batch();
   measured.measures = true;
   EXPECT_EQ(sampled.head().loss(batch).loss.item<double>(), whole.head().loss(measured).loss.item<double>());
+}
+
+// The tokens that are not drawn are those that matter least, as in a real text.
+TEST(HeadLoss, ASampleOfTheVocabularyEstimatesTheLossOfTheWhole) {
+  expect_sampled_loss(mtp_recipe(), {}, "240");
+  expect_sampled_loss(mtp_recipe(), {"--draft-vocab", "200"}, "150");
+  expect_sampled_loss(eagle3_recipe(), {"--taps", "0,2", "--draft-vocab", "200"}, "150");
+}
+
+// A row is learned where the target's choice can be drafted, whatever is sampled.
+TEST(HeadLoss, ChoicesOfTheTargetAreAmongTheComparedTokens) {
+  const at::Tensor draft_tokens = at::arange(0, 200, 2, at::kLong);
+  const LossVocabulary vocabulary(std::vector<int64_t>(256, 1), draft_tokens, 20);
+  HeadBatch batch = small_batch(8, 256);
+  batch.likeliest = at::full_like(batch.tokens, 199);  // no draft token
+  batch.likeliest[1].narrow(0, 2, 2).fill_(198);       // the last one, which counts least
+  const at::Tensor lessons = vocabulary.lessons(batch);
+  EXPECT_EQ(lessons.sum().item<double>(), 2.0);
+  for (batch.seed = 0; batch.seed < 20; ++batch.seed) {
+    const LossTokens tokens = vocabulary.compared(batch, at::empty({0}));
+    ASSERT_EQ(tokens.ids.numel(), 20);
+    EXPECT_TRUE(tokens.ids.equal(draft_tokens.index_select(0, tokens.rows)));
+    const at::Tensor place = tokens.ids.eq(198).nonzero();
+    ASSERT_EQ(place.numel(), 1);
+    EXPECT_EQ(tokens.bias[place.item<int64_t>()].item<double>(), 0.0) << "stands for itself alone";
+    EXPECT_NEAR(tokens.bias.exp().sum().item<double>(), 100.0, 1e-3) << "stand for all draft tokens";
+  }
 }
 
 TEST(HeadLoss, UnrolledStepsGrowInTheFirstHalfOfTheTraining) {

@@ -13,8 +13,9 @@
 #include "training/core/autograd_ops.h"
 #include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
-#include "training/heads/loss_vocabulary.h"
 #include "training/heads/row_loss.h"
+#include "training/heads/vocabulary/draft_vocabulary.h"
+#include "training/heads/vocabulary/loss_vocabulary.h"
 
 namespace outrider::training {
 namespace {
@@ -28,6 +29,7 @@ struct MoaOptions {
   int64_t lsa_mlp = 0;   // inner units of layer self-attention; 0: as in the others
   // Weight of the KL divergence; that of the distance between states is 1. The default is the published one.
   double distribution_weight = 0.1;
+  int64_t draft_vocab = 0;    // tokens that it can draft; 0: see draft_tokens()
   int64_t loss_vocab = 8192;  // tokens that a step compares; 0: all
 };
 
@@ -39,7 +41,7 @@ bool has_even_heads(int64_t hidden, int64_t heads) { return hidden % (2 * heads)
 
 class MoaHead final : public DraftHead {
  public:
-  MoaHead(const HeadContext& context, const MoaOptions& options);
+  MoaHead(const HeadContext& context, const MoaOptions& options, const at::Tensor& draft_tokens);
 
   FeatureNeeds needs() const override;
   NamedTensors parameters() const override;
@@ -100,13 +102,13 @@ class MoaHead final : public DraftHead {
   Rotations layer_places_, places_, target_places_;
 };
 
-MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
+MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options, const at::Tensor& draft_tokens)
     : options_(options),
       target_(context.target.config()),
       device_(context.device),
       type_(context.options.products),
       hard_share_(context.options.hard_share),
-      vocabulary_(context.token_counts, options.loss_vocab),
+      vocabulary_(context.token_counts, draft_tokens, options.loss_vocab),
       measured_depth_(context.options.measured_depth) {
   const FrozenTarget& target = context.target;
   at::Generator generator = seeded_generator(context.options.seed);
@@ -155,7 +157,9 @@ MoaHead::Layer MoaHead::frozen_layer(const FrozenTarget& target, int64_t index) 
 }
 
 FeatureNeeds MoaHead::needs() const {
-  FeatureNeeds needs{.taps = {}, .keys_values = uses_layers() || options_.target_layers > 0};
+  FeatureNeeds needs{.taps = {},
+                     .keys_values = uses_layers() || options_.target_layers > 0,
+                     .likeliest = vocabulary_.draft_tokens().defined()};
   if (options_.target_layers > 0) needs.taps = {target_.layer_count - options_.target_layers};
   return needs;
 }
@@ -245,7 +249,7 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
   const at::Tensor places = at::arange(length, batch.tokens.options());
   const at::Tensor periods = sampled_periods(batch.seed, windows).to(device_).unsqueeze(1);
   const at::Tensor known = at::logical_or(batch.counted.eq(0), places.remainder(periods).eq(0));
-  const at::Tensor weight = shifted(batch.counted, 1).flatten();
+  const at::Tensor weight = vocabulary_.lessons(batch).flatten();
   const at::Tensor share = weight / weight.sum().clamp_min(1.0);
   const auto distance = [&](const at::Tensor& a, const at::Tensor& b) {
     return (at::smooth_l1_loss(a, b, at::Reduction::None).mean(-1) * share).sum();
@@ -262,7 +266,7 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
     output = frozen_layers(states, windows, length);
     feature_loss = 0.5 * distance(output.to(at::kFloat), hidden) + 0.5 * distance(states, truth);
   }
-  const LossTokens tokens = batch.measures ? LossTokens() : vocabulary_.sample(batch.seed, output_head_);
+  const LossTokens tokens = vocabulary_.compared(batch, output_head_);
   const at::Tensor head = tokens.rows_of(output_head_);
   const auto rows = [&](const at::Tensor& x) -> LossOfRows {
     return {.hidden = x, .head = head, .weight = weight, .bias = tokens.bias};
@@ -325,16 +329,16 @@ std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
     const auto [k, v] = context_entries(batch);
     context = {{k}, {v}};
   }
+  const LossTokens tokens = vocabulary_.all(output_head_);
   std::vector<DepthAgreement> depths;
   for (int64_t depth = 1; depth <= std::min(measured_depth_, length - 2); ++depth) {
     const int64_t rows = length - depth;  // the other rows would stand after the end
     const at::Tensor output = drafted(self, depth, context, memories);
-    const auto tokens = [&](const at::Tensor& x) {
-      return likeliest_tokens(x, output_head_).view({windows, rows});
-    };
-    const at::Tensor truth =
-        tokens(batch.hidden.narrow(1, depth, rows).reshape({windows * rows, -1}).to(type_));
-    const at::Tensor agrees = tokens(output).eq(truth).to(at::kFloat);
+    const at::Tensor hidden = batch.hidden.narrow(1, depth, rows).reshape({windows * rows, -1}).to(type_);
+    at::Tensor draft = likeliest_tokens(output, tokens.rows_of(output_head_));
+    if (tokens.ids.defined()) draft = tokens.ids.index_select(0, draft);
+    const at::Tensor agrees =
+        draft.eq(likeliest_tokens(hidden, output_head_)).view({windows, rows}).to(at::kFloat);
     depths.push_back({at::constant_pad_nd(agrees, {0, depth}), shifted(batch.counted, depth + 1), {}});
   }
   return depths;
@@ -365,7 +369,9 @@ HeadExport MoaHead::exported() const {
     if (layers_.shape.heads != target_.head_count)
       config["layer_self_attention_num_attention_heads"] = layers_.shape.heads;
   }
-  return {.tensors = parameters(), .config = std::move(config)};
+  HeadExport result{.tensors = parameters(), .config = std::move(config)};
+  append_vocabulary_map(vocabulary_.draft_tokens(), target_.vocab_size, result);
+  return result;
 }
 
 Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions options) {
@@ -390,7 +396,8 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions o
     return usage_error("--tli: a target without biases or norms of queries and keys is expected, found " +
                        target.family + "; train with --tli 0");
   }
-  return std::unique_ptr<DraftHead>(std::make_unique<MoaHead>(context, options));
+  OUTRIDER_TRY(const at::Tensor tokens, draft_tokens(context, options.draft_vocab, target.vocab_size));
+  return std::unique_ptr<DraftHead>(std::make_unique<MoaHead>(context, options, tokens));
 }
 
 void add_options(CLI::App& command, MoaOptions& options) {
@@ -403,6 +410,7 @@ void add_options(CLI::App& command, MoaOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--lsa-mlp", options.lsa_mlp, "size of layer self-attention's MLP; 0: as --mlp")
       ->check(CLI::NonNegativeNumber);
+  add_draft_vocab_option(command, options.draft_vocab, "all");
   add_loss_vocab_option(command, options.loss_vocab);
   command
       .add_option("--distribution-weight", options.distribution_weight,

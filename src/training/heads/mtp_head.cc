@@ -11,15 +11,16 @@
 #include "training/head_data/frozen_target.h"
 #include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
+#include "training/heads/vocabulary/draft_vocabulary.h"
 
 namespace outrider::training {
 namespace {
 
 class MtpHead final : public RecurrentHead {
  public:
-  MtpHead(const HeadContext& context, const UnrollOptions& options);
+  MtpHead(const HeadContext& context, const UnrollOptions& options, const at::Tensor& draft_tokens);
 
-  FeatureNeeds needs() const override { return {}; }
+  FeatureNeeds needs() const override { return {.likeliest = draft_tokens().defined()}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
   nlohmann::json fingerprint() const override { return unroll_fingerprint(); }
@@ -29,9 +30,6 @@ class MtpHead final : public RecurrentHead {
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
   const LayerWeights& layer() const override { return layer_; }
-  at::Tensor draft_head(const LossTokens& tokens) const override {
-    return tokens.rows_of(shared().output_head);
-  }
 
  private:
   std::string prefix() const { return "model.layers." + std::to_string(target_.layer_count) + "."; }
@@ -42,8 +40,8 @@ class MtpHead final : public RecurrentHead {
 };
 
 // Begins as the target's own last layer and final norm on the mean of both inputs.
-MtpHead::MtpHead(const HeadContext& context, const UnrollOptions& options)
-    : RecurrentHead(context, options), target_(context.target.config()) {
+MtpHead::MtpHead(const HeadContext& context, const UnrollOptions& options, const at::Tensor& draft_tokens)
+    : RecurrentHead(context, options, draft_tokens), target_(context.target.config()) {
   const FrozenTarget& target = context.target;
   const int64_t hidden = target_.hidden_size;
   at::Generator generator = seeded_generator(context.options.seed);
@@ -86,6 +84,7 @@ HeadExport MtpHead::exported() const {
   result.config["model_type"] = "deepseek_mtp";
   result.config["num_hidden_layers"] = target_.layer_count;
   result.config["num_nextn_predict_layers"] = 1;
+  append_vocabulary_map(draft_tokens(), target_.vocab_size, result);
   return result;
 }
 
@@ -100,10 +99,14 @@ HeadRecipe mtp_recipe() {
               [options](CLI::App& command) {
                 add_unroll_options(command, *options);
                 add_decay_option(command, *options);
+                add_draft_vocab_option(command, options->draft_vocab, "all");
                 add_loss_vocab_option(command, options->loss_vocab);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
-            return std::unique_ptr<DraftHead>(std::make_unique<MtpHead>(context, *options));
+            const int64_t vocab = context.target.config().vocab_size;
+            OUTRIDER_TRY(const at::Tensor tokens,
+                         training::draft_tokens(context, options->draft_vocab, vocab));
+            return std::unique_ptr<DraftHead>(std::make_unique<MtpHead>(context, *options, tokens));
           }};
 }
 

@@ -38,11 +38,12 @@ void add_decay_option(CLI::App& command, UnrollOptions& unroll) {
       ->check(CLI::Range(0.0, 1.0));
 }
 
-RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)
+RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll,
+                             const at::Tensor& draft_tokens)
     : options_(context.options),
       device_(context.device),
       unroll_(unroll),
-      vocabulary_(context.token_counts, unroll.loss_vocab) {
+      vocabulary_(context.token_counts, draft_tokens, unroll.loss_vocab) {
   const FrozenTarget& target = context.target;
   const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(options_.products); };
   const int64_t steps = std::max(unroll.steps, options_.measured_depth);
@@ -69,10 +70,6 @@ int64_t RecurrentHead::trained_steps(const HeadBatch& batch) const {
   return std::min(unroll_.steps, 1 + static_cast<int64_t>(grown));
 }
 
-LossTokens RecurrentHead::loss_tokens(const HeadBatch& batch) const {
-  return batch.measures ? LossTokens() : vocabulary_.sample(batch.seed, shared_.output_head);
-}
-
 // The target's logits at the rows of weight `wanted`, f32 [windows, length].
 TargetLogits RecurrentHead::target(const HeadBatch& batch, const LossTokens& tokens,
                                    const at::Tensor& wanted) const {
@@ -85,10 +82,8 @@ TargetLogits RecurrentHead::target(const HeadBatch& batch, const LossTokens& tok
 
 HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
-  const LossTokens tokens = loss_tokens(batch);
-  // Rows whose next token counts. Where its likeliest choice cannot be drafted, there is nothing to learn.
-  at::Tensor wanted = shifted(batch.counted, 1);
-  if (needs().likeliest) wanted = wanted * at::isin(batch.likeliest, tokens.ids).to(at::kFloat);
+  const at::Tensor wanted = vocabulary_.lessons(batch);
+  const LossTokens tokens = vocabulary_.compared(batch, shared_.output_head);
   const TargetLogits target_rows = target(batch, tokens, wanted);
   const at::Tensor places = target_rows.place.view({windows, length}), head = draft_head(tokens);
   const UnrolledLayer place{shape(), layer(), shared_.rotations, windows, length};

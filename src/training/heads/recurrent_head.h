@@ -14,14 +14,15 @@
 
 #include "training/core/decoder_layers.h"
 #include "training/heads/draft_head.h"
-#include "training/heads/loss_vocabulary.h"
 #include "training/heads/row_loss.h"
+#include "training/heads/vocabulary/loss_vocabulary.h"
 
 namespace outrider::training {
 
 struct UnrollOptions {
   int64_t steps = 4;
   double growth = 0.5;        // share of the training in which the unrolled steps grow from 1 to `steps`
+  int64_t draft_vocab = 0;    // tokens that it can draft; 0: see draft_tokens()
   int64_t loss_vocab = 8192;  // tokens that one step of training compares, see LossTokens; 0: all
   int64_t mlp = 0;            // inner units of the layer's MLP; 0: as many as in the target
   double decay = 0.8;         // weight of step i is decay^i
@@ -47,7 +48,8 @@ class RecurrentHead : public DraftHead {
   HeadLoss loss(const HeadBatch& batch) const override;
 
  protected:
-  RecurrentHead(const HeadContext& context, const UnrollOptions& unroll);
+  // draft_tokens: int64 ids in rising order; undefined: it can draft all.
+  RecurrentHead(const HeadContext& context, const UnrollOptions& unroll, const at::Tensor& draft_tokens);
 
   struct Outputs {
     at::Tensor state;   // f32 [rows, hidden]: input of the next step
@@ -66,16 +68,16 @@ class RecurrentHead : public DraftHead {
   };
   virtual MaskedPlace masked_place() const { return {}; }
   virtual const LayerWeights& layer() const = 0;
-  // The drafter's output head, [n, hidden], for tokens.ids.
-  virtual at::Tensor draft_head(const LossTokens& tokens) const = 0;
-  // A sample of the vocabulary; for a measurement all of it.
-  virtual LossTokens loss_tokens(const HeadBatch& batch) const;
+  // The drafter's output head, [n, hidden], for tokens.ids; as published here, the target's.
+  virtual at::Tensor draft_head(const LossTokens& tokens) const {
+    return tokens.rows_of(shared_.output_head);
+  }
 
   at::ScalarType type() const { return options_.products; }
   const LayerShape& shape() const { return shared_.shape; }
   LayerShape& mutable_shape() { return shared_.shape; }
   const SharedParts& shared() const { return shared_; }
-  const UnrollOptions& unroll() const { return unroll_; }
+  const at::Tensor& draft_tokens() const { return vocabulary_.draft_tokens(); }
   nlohmann::json unroll_fingerprint() const;
 
  private:

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft_heads/head_vocabulary.h"
+#include "draft_heads/vocabulary/head_vocabulary.h"
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
+
+#include "draft_heads/vocabulary/target_rows.h"
 
 namespace outrider {
 
@@ -16,6 +19,17 @@ Status HeadVocabulary::plan_output(WeightLoader& loader, const std::string& name
   const int64_t count = ids.empty() ? target_->config().vocab_size : std::ssize(ids);
   ids_ = std::move(ids);
   return loader.plan({{name, count}}, target_->config().hidden_size, /*bias=*/false, output_.emplace());
+}
+
+Status HeadVocabulary::plan_target_rows(WeightLoader& loader, const HeadFile& head) {
+  if (head.target_rows.empty()) return {};
+  is_targets_ = true;
+  ids_ = head.target_rows;
+  std::string name(kTargetRows);
+  const DType stored = head.file.tensors.at(name).dtype;
+  name.resize(name.size() - std::string_view(".weight").size());
+  return loader.plan({{.name = name, .n = std::ssize(ids_), .type = stored}}, target_->config().hidden_size,
+                     /*bias=*/false, output_.emplace());
 }
 
 void HeadVocabulary::embed(std::span<const TokenId> tokens, float* out) const {
@@ -31,6 +45,13 @@ void HeadVocabulary::reserve(LayerOps& ops, int64_t rows) {
   ops.reserve(*output_, rows);
 }
 
+void HeadVocabulary::finish_target_logits(LayerOps& ops, int64_t rows) {
+  const ModelConfig& config = target_->config();
+  const int64_t count = rows * output_->n;
+  if (config.scales.logits != 1) ops.scale(static_cast<float>(config.scales.logits), own_.data(), count);
+  if (config.logit_softcap > 0) ops.softcap(own_.data(), count, static_cast<float>(config.logit_softcap));
+}
+
 std::span<const float> HeadVocabulary::logits(LayerOps& ops, const float* states, int64_t rows) {
   if (!output_) return target_->output_head(states, rows);
   reserve(ops, rows);
@@ -41,6 +62,7 @@ std::span<const float> HeadVocabulary::logits(LayerOps& ops, const float* states
     return logits;
   }
   ops.project(*output_, states, own_.data(), rows);
+  if (is_targets_) finish_target_logits(ops, rows);
   ops.pool().run(ops.shares_for(rows * vocab), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t row = share.begin; row < share.end; ++row) {

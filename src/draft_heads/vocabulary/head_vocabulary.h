@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "draft_heads/head_file.h"
 #include "models/decoder_weights.h"
 #include "models/layer_ops.h"
 #include "models/model.h"
@@ -23,18 +24,25 @@ class HeadVocabulary {
   // row of the output head; empty: ids and rows are equal.
   Status plan_embedding(WeightLoader& loader, const std::string& name);
   Status plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids);
+  // Plans the rows of the target's output head that the head has, if any.
+  Status plan_target_rows(WeightLoader& loader, const HeadFile& head);
 
   void embed(std::span<const TokenId> tokens, float* out) const;
   // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;
   // ids that the head does not know get -infinity.
   std::span<const float> logits(LayerOps& ops, const float* states, int64_t rows);
+  bool has_own_output() const { return output_.has_value(); }
   void reserve(LayerOps& ops, int64_t rows);
 
  private:
+  // Scales and caps own_, [rows, ids], as the target does its logits.
+  void finish_target_logits(LayerOps& ops, int64_t rows);
+
   Model* target_;
   std::optional<PackedMatrix> embedding_;
   std::optional<Projection> output_;
   std::vector<TokenId> ids_;
+  bool is_targets_ = false;  // output_ has rows of the target's output head
   Scratch own_, logits_;
 };
 

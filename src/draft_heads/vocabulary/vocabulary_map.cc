@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft_heads/vocabulary_map.h"
+#include "draft_heads/vocabulary/vocabulary_map.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_heads/vocabulary/target_rows.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "config/methods.h"
+#include "draft_heads/vocabulary/vocabulary_map.h"
+#include "formats/derived_rows.h"
+
+namespace outrider {
+namespace {
+
+// The rows, and what the views of the head's file need besides.
+struct RowStorage {
+  std::shared_ptr<void> head;
+  ChosenRows rows;
+};
+
+bool drafts_with_target_head(const HeadFile& head) {
+  switch (head.method) {
+    case Method::kEagle:
+    case Method::kMtp:
+    case Method::kMoa:
+      return true;
+    case Method::kDFlash:
+      return !head.tensors.contains("lm_head.weight");
+    default:
+      return false;
+  }
+}
+
+// The ids of d2t; empty: the head has none.
+Result<std::vector<TokenId>> own_ids(const HeadFile& head, int64_t vocab_size) {
+  const auto map = head.tensors.find("d2t");
+  if (map == head.tensors.end()) return std::vector<TokenId>();
+  if (map->second.shape.size() != 1)
+    return head.fail("tensor d2t: expected one dimension, found " + shape_text(map->second.shape));
+  return read_vocabulary_map(head, map->second.shape.front(), vocab_size);
+}
+
+Result<TensorView> output_head(const ModelFile& target) {
+  const auto found =
+      target.tensors.find(target.config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+  if (found != target.tensors.end() && target.config.token_size() == target.config.hidden_size)
+    return found->second;
+  return input_error("speculative_token_map: expected a target whose output head reads its states, found " +
+                     target.config.family);
+}
+
+}  // namespace
+
+Status take_target_rows(HeadFile& head, const ModelFile& target, std::span<const TokenId> token_map) {
+  std::vector<TokenId> ids(token_map.begin(), token_map.end());
+  if (!drafts_with_target_head(head)) {
+    if (ids.empty()) return {};
+    return head.fail(
+        fmt::format("this {} drafter has an output head of its own; leave "
+                    "speculative_token_map out",
+                    method_name(head.method)));
+  }
+  const int64_t vocab_size = target.config.vocab_size;
+  if (ids.empty()) {
+    OUTRIDER_TRY(ids, own_ids(head, vocab_size));
+  }
+  if (ids.empty()) return {};
+  if (ids.front() < 0 || ids.back() >= vocab_size) {
+    return usage_error(fmt::format("speculative_token_map: expected ids of the target's {} tokens, found {}",
+                                   vocab_size, ids.front() < 0 ? ids.front() : ids.back()));
+  }
+  OUTRIDER_TRY(TensorView whole, output_head(target));
+  TensorView rows{.dtype = whole.dtype, .shape = {std::ssize(ids), whole.cols()}};
+  auto storage = std::make_shared<RowStorage>(
+      RowStorage{std::move(head.file.storage), ChosenRows(std::move(whole), ids)});
+  rows.source = &storage->rows;
+  head.file.tensors.insert_or_assign(std::string(kTargetRows), std::move(rows));
+  head.file.storage = std::move(storage);
+  head.target_rows = std::move(ids);
+  return {};
+}
+
+void append_map_tensors(const HeadFile& head, int64_t vocab_size, std::vector<HeadTensor>& expected) {
+  const auto map = head.tensors.find("d2t");
+  if (map == head.tensors.end()) return;
+  expected.push_back({.name = "d2t", .shape = map->second.shape});
+  expected.push_back({.name = "t2d", .shape = {vocab_size}, .is_optional = true});
+}
+
+}  // namespace outrider

@@ -400,9 +400,11 @@ const SpeculativeKey kKeys[] = {
      "several draft models that share one tree",
      assign_models},
     {"speculative_token_map",
-     keys_of(Method::kEagle) | keys_of(Method::kMtp) | keys_of(Method::kMoa) | keys_of(Method::kDFlash), "",
-     "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a drafter that "
-     "uses the target's output head: frequent tokens alone make drafts from a large vocabulary cheaper (FR-Spec)",
+     keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kEagle) | keys_of(Method::kMtp) |
+         keys_of(Method::kMoa) | keys_of(Method::kDFlash), "",
+     "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a draft model or a "
+     "head that uses the target's output head: frequent tokens alone make drafts from a large vocabulary cheaper "
+     "(FR-Spec)",
      assign_token_map},
     {"vocabulary_match", keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer), "auto",
      "how a draft model with another tokenizer drafts: tokens (those that both have), strings (its likeliest "

@@ -39,7 +39,7 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
     OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_embedding(loader, "embed_tokens"));
   if (head.tensors.contains("lm_head.weight"))
     OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output(loader, "lm_head", config_.vocabulary));
-  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, head.file, head.output_rows));
   if (config_.markov)
     OUTRIDER_RETURN_IF_ERROR(markov_.emplace(*config_.markov, config_.vocabulary).plan(head, loader));
   OUTRIDER_TRY(memory_, loader.pack_all());

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 
 namespace outrider {
 namespace {
@@ -49,7 +49,7 @@ Status Eagle::load(const HeadFile& head, ModelConfig config, const ModelOptions&
   OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, expected));
   WeightLoader loader(head.file, options);
   OUTRIDER_RETURN_IF_ERROR(plan_own_embedding(head, loader));
-  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, head.file, head.output_rows));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{"fc", hidden}}, 2 * hidden, has_bias, fc_));
   OUTRIDER_RETURN_IF_ERROR(load_layers(loader, config, places, decoder_));
   cache_layers_ = config.layer_count;

@@ -26,8 +26,8 @@ struct HeadFile {
   JsonFile config;
   ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
   StoredTensors tensors;  // all, integers included
-  // The ids of the rows of the target's output head that take_target_rows() added, rising; or empty.
-  std::vector<TokenId> target_rows = {};
+  // The ids of the rows of the target's output head that take_output_rows() added, rising; or empty.
+  std::vector<TokenId> output_rows = {};
 
   Error fail(const std::string& what) const { return input_error(file.path.string() + ": " + what); }
 };

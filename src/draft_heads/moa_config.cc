@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "draft_heads/head_layer.h"
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 
 namespace outrider {
 namespace {

@@ -56,7 +56,7 @@ Status MoaNetwork::load_weights(const HeadFile& head, const ModelOptions& option
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{"Ekv2E", config_.self_attention.hidden_size}}, layers.hidden_size,
                                          /*bias=*/true, to_hidden_));
   }
-  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, head.file, head.output_rows));
   OUTRIDER_TRY(memory_, loader.pack_all());
   return {};
 }

@@ -9,7 +9,7 @@
 #include "config/methods.h"
 #include "draft_heads/dflash_network.h"
 #include "draft_heads/medusa.h"
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 #include "draft_heads/vocabulary/token_map.h"
 #include "speculation/tree/tree_choices.h"
 
@@ -80,12 +80,14 @@ Result<ResolvedSpeculation> resolve(SpeculativeOptions options) {
 }
 
 Status take_vocabulary(std::optional<HeadFile>& head, const ModelFile& target,
-                       const std::filesystem::path& token_map) {
-  OUTRIDER_TRY(const std::vector<TokenId> map, read_token_map(token_map));
-  if (head) return take_target_rows(*head, target, map);
-  if (map.empty()) return {};
-  return usage_error(
-      "speculative_token_map: expected the files of a draft head in speculative_model, found none");
+                       const SpeculativeOptions& options) {
+  const std::filesystem::path& path = options.speculative_token_map;
+  if (!path.empty() && options.speculative_model.empty())
+    return usage_error(
+        "speculative_token_map: expected a speculative_model that drafts its tokens, found none");
+  if (!head) return {};  // a draft model reads the map itself
+  OUTRIDER_TRY(const std::vector<TokenId> map, read_token_map(path));
+  return take_output_rows(*head, target, map);
 }
 
 Result<std::optional<JsonFile>> read_draft_config(const std::filesystem::path& model) {

@@ -25,10 +25,10 @@ struct ResolvedSpeculation {
 // Errors: a head that cannot be read, or is named as DraftTarget; choices that make no tree.
 Result<ResolvedSpeculation> resolve(SpeculativeOptions options);
 
-// Gives the head the rows of the target's output head that a token map or its own files name, see
-// take_target_rows(). token_map: speculative_token_map. Errors: those of the map; a map without a head.
+// Gives the head, if there is one, the rows of the target's output head that speculative_token_map or its own
+// files name, see take_output_rows(). Errors: those of the map; a map without speculative_model.
 Status take_vocabulary(std::optional<HeadFile>& head, const ModelFile& target,
-                       const std::filesystem::path& token_map);
+                       const SpeculativeOptions& options);
 
 // The key of config.json that names the token at places to be drafted; models trained for PARD have it.
 inline constexpr std::string_view kPardToken = "pard_token";

@@ -409,7 +409,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
   parts->options.speculation = std::move(resolved.options);
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
-  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, parts->options.speculation.speculative_token_map));
+  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, parts->options.speculation));
   enter(LoadStage::kWeights);
   OUTRIDER_RETURN_IF_ERROR(open_text(*parts, file));
   const MemoryCount memory;

@@ -3,13 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +13,6 @@
 #include "engine/open_parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
-#include "tests/support/tree_recorder.h"
 
 namespace outrider {
 namespace {
@@ -61,63 +54,6 @@ TEST(RecurrentCache, SharedBeginningsAreComputedOnce) {
   const auto other = engine->generate(request);
   EXPECT_EQ(other->cached_tokens, 0);
 }
-
-class DraftVocabulary : public testing::TestWithParam<std::string> {
- protected:
-  ~DraftVocabulary() override { std::filesystem::remove(map_); }
-
-  // The drafter's own trees of a request, with further keys of --speculative.
-  Result<Trees> trees(const std::string& keys) {
-    const auto cases = head_cases();
-    const auto head = std::ranges::find(cases, GetParam(), &HeadCase::name)->make();
-    const Variant variant{.speculative = "speculative_model=x,expansion=[3,2],policy=fixed" + keys,
-                          .page_size = 4,
-                          .batch = 1,
-                          .head = head->write()};
-    OUTRIDER_TRY(auto parts, open_variant({}, variant, small_target()));
-    Trees found;
-    parts->drafter = std::make_shared<TreeRecorder>(std::move(parts->drafter), found);
-    const auto engine = Engine::assemble(std::move(parts));
-    Request request{.prompt = {3, 9, 27}, .max_tokens = 40};
-    request.ignore_eos = true;
-    OUTRIDER_TRY(const Completion done, engine->generate(request));
-    EXPECT_EQ(done.tokens.size(), 40u);
-    return found;
-  }
-
-  std::set<TokenId> drafted(const std::string& keys) {
-    const auto found = trees(keys);
-    EXPECT_TRUE(found.ok()) << found.error().message;
-    std::set<TokenId> tokens;
-    for (const auto& [question, tree] : *found) tokens.insert(tree.tokens.begin() + 1, tree.tokens.end());
-    return tokens;
-  }
-
-  std::filesystem::path map_ =
-      std::filesystem::temp_directory_path() / ("outrider_token_map_" + std::to_string(getpid()));
-};
-
-TEST_P(DraftVocabulary, OtherTokensAreNeverDrafted) {
-  const bool is_half = GetParam().ends_with("half_of_the_tokens");
-  const auto is_odd = [](TokenId id) { return id % 2 == 1; };
-  EXPECT_EQ(std::ranges::any_of(drafted(""), is_odd), !is_half);
-  std::ofstream(map_) << "[30, 31, 32, 33, 34, 35]";
-  const std::set<TokenId> some = drafted(",speculative_token_map=" + map_.string());
-  EXPECT_GT(some.size(), 1u);
-  EXPECT_GE(*some.begin(), 30);
-  EXPECT_LE(*some.rbegin(), 35);
-}
-
-TEST_P(DraftVocabulary, AMapThatDoesNotFitEndsTheStart) {
-  std::ofstream(map_) << "[30, 288]";
-  const auto found = trees(",speculative_token_map=" + map_.string());
-  ASSERT_FALSE(found.ok());
-  EXPECT_THAT(found.error().message, HasSubstr("288 tokens"));
-}
-
-INSTANTIATE_TEST_SUITE_P(Heads, DraftVocabulary,
-                         testing::Values("eagle", "mtp", "mtp_chained", "mtp_half_of_the_tokens", "moa",
-                                         "moa_tli_1", "moa_tli_1_half_of_the_tokens", "dflash"));
 
 // A drafter by itself, which gets fake features of fake texts.
 class LoneDrafter {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "draft_heads/gguf_module.h"
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 #include "formats/families.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
@@ -55,7 +55,7 @@ class ModuleTensors {
     OUTRIDER_RETURN_IF_ERROR(attach_expected(
         std::move(expected), expected_lookup(stored, source, config, storage_.get()), storage_.get(), &file));
     file.storage = storage_;
-    const auto rows = head_.file.tensors.find(std::string(kTargetRows));
+    const auto rows = head_.file.tensors.find(std::string(kOutputRows));
     if (rows != head_.file.tensors.end()) file.tensors.insert(*rows);
     OUTRIDER_RETURN_IF_ERROR(check_all_used());
     return file;
@@ -136,7 +136,7 @@ Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const M
   for (auto* norm : {&embedding_norm_, &hidden_norm_, &norm_})
     if (config_.norm.adds_one) add_one(*norm);
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, fc_));
-  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, file, head.output_rows));
   DecoderWeights weights;
   weights.layers.resize(1);
   OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(

@@ -6,7 +6,7 @@
 
 #include "draft_heads/mtp/family_module.h"
 #include "draft_heads/mtp/mtp_layout.h"
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 
 namespace outrider {
 namespace {
@@ -89,7 +89,7 @@ Status Mtp::load(const HeadFile& head, ModelConfig config, const ModelOptions& o
   OUTRIDER_RETURN_IF_ERROR(
       check_head_tensors(head, expected, [&](std::string_view name) { return layout_.is_targets(name); }));
   WeightLoader loader(head.file, options);
-  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_target_rows(loader, head));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, head.file, head.output_rows));
   for (int64_t i = 0; i < layout_.modules; ++i) OUTRIDER_RETURN_IF_ERROR(load_module(loader, config, i));
   return pack(loader);
 }

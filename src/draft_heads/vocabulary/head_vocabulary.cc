@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 
 namespace outrider {
 
@@ -21,12 +21,13 @@ Status HeadVocabulary::plan_output(WeightLoader& loader, const std::string& name
   return loader.plan({{name, count}}, target_->config().hidden_size, /*bias=*/false, output_.emplace());
 }
 
-Status HeadVocabulary::plan_target_rows(WeightLoader& loader, const HeadFile& head) {
-  if (head.target_rows.empty()) return {};
+Status HeadVocabulary::plan_output_rows(WeightLoader& loader, const ModelFile& file,
+                                        std::vector<TokenId> ids) {
+  if (ids.empty()) return {};
   is_targets_ = true;
-  ids_ = head.target_rows;
-  std::string name(kTargetRows);
-  const DType stored = head.file.tensors.at(name).dtype;
+  ids_ = std::move(ids);
+  std::string name(kOutputRows);
+  const DType stored = file.tensors.at(name).dtype;
   name.resize(name.size() - std::string_view(".weight").size());
   return loader.plan({{.name = name, .n = std::ssize(ids_), .type = stored}}, target_->config().hidden_size,
                      /*bias=*/false, output_.emplace());

@@ -14,8 +14,8 @@
 
 namespace outrider {
 
-// How a head reads tokens and names those it proposes: by an embedding and an output head of its own, or the
-// target's.
+// How a drafter reads tokens and names those it proposes: by an embedding and an output head of its own, or
+// those of a model, which is the target or the draft model itself.
 class HeadVocabulary {
  public:
   explicit HeadVocabulary(Model* target) : target_(target) {}
@@ -24,8 +24,8 @@ class HeadVocabulary {
   // row of the output head; empty: ids and rows are equal.
   Status plan_embedding(WeightLoader& loader, const std::string& name);
   Status plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids);
-  // Plans the rows of the target's output head that the head has, if any.
-  Status plan_target_rows(WeightLoader& loader, const HeadFile& head);
+  // Plans the rows that add_output_rows() added to `file` for these tokens; none: nothing changes.
+  Status plan_output_rows(WeightLoader& loader, const ModelFile& file, std::vector<TokenId> ids);
 
   void embed(std::span<const TokenId> tokens, float* out) const;
   // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "config/methods.h"
+#include "draft_heads/vocabulary/token_map.h"
 #include "drafters/cached_growth.h"
+#include "drafters/draft_target/partial_output.h"
 #include "drafters/draft_target/string_match.h"
 #include "drafters/draft_target/text_trees.h"
 #include "drafters/draft_target/vocabulary_bridge.h"
@@ -30,6 +32,7 @@ class DraftTargetDrafter final : public Drafter {
   // vocabulary_match.
   struct Draft {
     std::unique_ptr<Model> model;
+    std::unique_ptr<PartialOutput> output = {};  // of a model that drafts some tokens alone, or null
     std::optional<VocabularyBridge> bridge = {};
     std::optional<StringMatch> strings = {};
     VocabularyMatch match = VocabularyMatch::kTokens;
@@ -60,8 +63,9 @@ class DraftTargetDrafter final : public Drafter {
     texts_.erase(sequence);
   }
   DrafterMemory memory() const override {
-    return {.weight_bytes = draft_.model->weight_bytes(),
-            .cache_bytes = growth_.cache().shape().total_bytes()};
+    return {
+        .weight_bytes = draft_.model->weight_bytes() + (draft_.output ? draft_.output->weight_bytes() : 0),
+        .cache_bytes = growth_.cache().shape().total_bytes()};
   }
 
  private:
@@ -104,6 +108,7 @@ void DraftTargetDrafter::draft_tokens(std::span<const DraftRequest> requests, st
   for (size_t i = 0; i < requests.size(); ++i)
     if (!matches_strings(requests[i])) prepare(requests[i], read(requests[i]), trees[i]);
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows>) {
+    if (draft_.output) return draft_.output->forward(growth_.batch(), growth_.cache());
     const std::span<const float> logits = draft_.model->forward(batch, growth_.cache());
     return draft_.bridge ? draft_.bridge->translate(logits, logits.size() / batch.logits_rows.size())
                          : logits;
@@ -229,6 +234,7 @@ Result<std::shared_ptr<Drafter>> make_with(DraftTargetDrafter::Draft draft, cons
   const int nodes = make_tree_policy(options)->max_expanded(max_tree_nodes(options), options.max_draft_len);
   OUTRIDER_RETURN_IF_ERROR(
       model.reserve(CachedGrowth::max_rows(options, context), int64_t{context.max_batch} * nodes));
+  if (draft.output) draft.output->reserve(int64_t{context.max_batch} * nodes);
   const int64_t max_length = std::min(context.context, model.config().max_context);
   const KvShape shape = CachedGrowth::cache_shape(model.kv_shape(), max_length, options, context);
   return std::shared_ptr<Drafter>(
@@ -249,6 +255,19 @@ Status match_vocabularies(const ModelFile& file, const SpeculativeOptions& optio
   return {};
 }
 
+// Leaves the draft the tokens of speculative_token_map alone, if there is one.
+Status reduce_output(ModelFile& file, const SpeculativeOptions& options, const ModelOptions& model_options,
+                     DraftTargetDrafter::Draft& draft) {
+  OUTRIDER_TRY(std::vector<TokenId> ids, read_token_map(options.speculative_token_map));
+  if (ids.empty()) return {};
+  if (draft.bridge) {
+    return usage_error(
+        "speculative_token_map: expected a draft model with the target's vocabulary, found another one");
+  }
+  OUTRIDER_TRY(draft.output, PartialOutput::load(file, draft.model.get(), std::move(ids), model_options));
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
@@ -257,13 +276,13 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
     return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +
                        " expects speculative_model, the path of a draft model; found none");
   }
-  OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
+  OUTRIDER_TRY(ModelFile file, open_model(options.speculative_model));
   DraftTargetDrafter::Draft draft;
   OUTRIDER_RETURN_IF_ERROR(match_vocabularies(file, options, context, draft));
-  OUTRIDER_TRY(draft.model, Model::load(file, {.kernels = context.kernels,
-                                               .pool = context.pool,
-                                               .weights = context.weights,
-                                               .context = context.context}));
+  ModelOptions model_options = context.model_options();
+  model_options.context = context.context;
+  OUTRIDER_TRY(draft.model, Model::load(file, model_options));
+  OUTRIDER_RETURN_IF_ERROR(reduce_output(file, options, model_options, draft));
   if (options.decoding_type == Method::kPard) {
     OUTRIDER_TRY(draft.mask, read_mask(options.speculative_model, draft.model->config().vocab_size));
   }

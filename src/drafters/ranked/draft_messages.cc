@@ -46,6 +46,7 @@ void write_settings(MessageWriter& message, const DrafterSettings& settings) {
   const SpeculativeOptions& options = settings.speculation;
   each_key(message, options);
   message.field(options.speculative_model.string());
+  message.field(options.speculative_token_map.string());
   message.field(options.tree.choices.size());
   for (const std::vector<int>& path : options.tree.choices) message.field(path);
 }
@@ -56,6 +57,7 @@ DrafterSettings read_settings(MessageReader& message) {
   SpeculativeOptions& options = settings.speculation;
   each_key(message, options);
   options.speculative_model = read_field<std::string>(message);
+  options.speculative_token_map = read_field<std::string>(message);
   options.tree.choices.resize(read_field<size_t>(message));
   for (std::vector<int>& path : options.tree.choices) message.field(path);
   return settings;

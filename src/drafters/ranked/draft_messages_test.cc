@@ -83,6 +83,7 @@ TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   DrafterSettings settings{.target = "a", .kernels = "reference", .page_size = 16};
   settings.speculation.tree.choices = {{0}, {0, 1}};
   settings.speculation.speculative_model = "draft";
+  settings.speculation.speculative_token_map = "map.json";
   settings.speculation.vocabulary_match = VocabularyMatch::kStrings;
   write_settings(writer, settings);
   MessageReader reader(writer.bytes());
@@ -101,6 +102,7 @@ TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   EXPECT_EQ(opened.page_size, settings.page_size);
   EXPECT_EQ(opened.speculation.tree.choices, settings.speculation.tree.choices);
   EXPECT_EQ(opened.speculation.speculative_model, settings.speculation.speculative_model);
+  EXPECT_EQ(opened.speculation.speculative_token_map, settings.speculation.speculative_token_map);
   EXPECT_EQ(opened.speculation.vocabulary_match, settings.speculation.vocabulary_match);
 }
 

@@ -91,7 +91,7 @@ Result<DraftingParts> open_drafting(const EngineOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(check_speculation(resolved.options));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(options.model));
-  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, resolved.options.speculative_token_map));
+  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, resolved.options));
   const int threads = options.threads != 0
                           ? options.threads
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 namespace outrider {
 namespace {
 
-// The rows, and what the views of the head's file need besides.
+// The rows, and the storage of the file before they were added.
 struct RowStorage {
-  std::shared_ptr<void> head;
+  std::shared_ptr<void> before;
   ChosenRows rows;
 };
 
@@ -42,18 +42,34 @@ Result<std::vector<TokenId>> own_ids(const HeadFile& head, int64_t vocab_size) {
   return read_vocabulary_map(head, map->second.shape.front(), vocab_size);
 }
 
-Result<TensorView> output_head(const ModelFile& target) {
+Result<TensorView> output_head(const ModelFile& model) {
   const auto found =
-      target.tensors.find(target.config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
-  if (found != target.tensors.end() && target.config.token_size() == target.config.hidden_size)
+      model.tensors.find(model.config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+  if (found != model.tensors.end() && model.config.token_size() == model.config.hidden_size)
     return found->second;
-  return input_error("speculative_token_map: expected a target whose output head reads its states, found " +
-                     target.config.family);
+  return input_error("speculative_token_map: expected a model whose output head reads its states, found " +
+                     model.config.family);
 }
 
 }  // namespace
 
-Status take_target_rows(HeadFile& head, const ModelFile& target, std::span<const TokenId> token_map) {
+Status add_output_rows(ModelFile& file, const ModelFile& model, std::vector<TokenId> ids) {
+  if (ids.front() < 0 || ids.back() >= model.config.vocab_size) {
+    return usage_error(fmt::format("speculative_token_map: expected ids of the {} tokens of {}, found {}",
+                                   model.config.vocab_size, model.path.string(),
+                                   ids.front() < 0 ? ids.front() : ids.back()));
+  }
+  OUTRIDER_TRY(TensorView whole, output_head(model));
+  TensorView rows{.dtype = whole.dtype, .shape = {std::ssize(ids), whole.cols()}};
+  auto storage = std::make_shared<RowStorage>(
+      RowStorage{std::move(file.storage), ChosenRows(std::move(whole), std::move(ids))});
+  rows.source = &storage->rows;
+  file.tensors.insert_or_assign(std::string(kOutputRows), std::move(rows));
+  file.storage = std::move(storage);
+  return {};
+}
+
+Status take_output_rows(HeadFile& head, const ModelFile& target, std::span<const TokenId> token_map) {
   std::vector<TokenId> ids(token_map.begin(), token_map.end());
   if (!drafts_with_target_head(head)) {
     if (ids.empty()) return {};
@@ -62,23 +78,12 @@ Status take_target_rows(HeadFile& head, const ModelFile& target, std::span<const
                     "speculative_token_map out",
                     method_name(head.method)));
   }
-  const int64_t vocab_size = target.config.vocab_size;
   if (ids.empty()) {
-    OUTRIDER_TRY(ids, own_ids(head, vocab_size));
+    OUTRIDER_TRY(ids, own_ids(head, target.config.vocab_size));
   }
   if (ids.empty()) return {};
-  if (ids.front() < 0 || ids.back() >= vocab_size) {
-    return usage_error(fmt::format("speculative_token_map: expected ids of the target's {} tokens, found {}",
-                                   vocab_size, ids.front() < 0 ? ids.front() : ids.back()));
-  }
-  OUTRIDER_TRY(TensorView whole, output_head(target));
-  TensorView rows{.dtype = whole.dtype, .shape = {std::ssize(ids), whole.cols()}};
-  auto storage = std::make_shared<RowStorage>(
-      RowStorage{std::move(head.file.storage), ChosenRows(std::move(whole), ids)});
-  rows.source = &storage->rows;
-  head.file.tensors.insert_or_assign(std::string(kTargetRows), std::move(rows));
-  head.file.storage = std::move(storage);
-  head.target_rows = std::move(ids);
+  OUTRIDER_RETURN_IF_ERROR(add_output_rows(head.file, target, ids));
+  head.output_rows = std::move(ids);
   return {};
 }
 

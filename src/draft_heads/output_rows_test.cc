@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heads that draft with some rows of the target's output head.
-#include "draft_heads/vocabulary/target_rows.h"
+#include "draft_heads/vocabulary/output_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<TokenId> every_third_token() {
   return ids;
 }
 
-class TargetRows : public testing::TestWithParam<std::string> {
+class OutputRows : public testing::TestWithParam<std::string> {
  protected:
   // The logits after a short text.
   std::vector<float> logits_of(const HeadFile& head, TestModel& target, const std::string& kernels) {
@@ -55,7 +55,7 @@ class TargetRows : public testing::TestWithParam<std::string> {
   ThreadPool pool_{2};
 };
 
-TEST_P(TargetRows, GiveTheLogitsOfTheWholeForTheirTokens) {
+TEST_P(OutputRows, GiveTheLogitsOfTheWholeForTheirTokens) {
   for (const char* target_name : {"llama", "llama_tied"}) {
     TestModel target({.name = target_name, .kernels = GetParam()});
     const ModelFile file = target_file(target_name);
@@ -66,7 +66,7 @@ TEST_P(TargetRows, GiveTheLogitsOfTheWholeForTheirTokens) {
       auto head = open_head(made.write());
       ASSERT_TRUE(head.ok()) << head.error().message;
       const std::vector<float> whole = logits_of(*head, target, GetParam());
-      ASSERT_TRUE(take_target_rows(*head, file, every_third_token()).ok());
+      ASSERT_TRUE(take_output_rows(*head, file, every_third_token()).ok());
       const std::vector<float> rows = logits_of(*head, target, GetParam());
       ASSERT_EQ(rows.size(), whole.size());
       for (size_t id = 0; id < whole.size(); ++id)
@@ -75,48 +75,48 @@ TEST_P(TargetRows, GiveTheLogitsOfTheWholeForTheirTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, TargetRows, testing::ValuesIn([] {
+INSTANTIATE_TEST_SUITE_P(Kernels, OutputRows, testing::ValuesIn([] {
                            std::vector<std::string> names;
                            for (const auto name : available_kernels()) names.emplace_back(name);
                            return names;
                          }()),
                          [](const auto& info) { return info.param; });
 
-TEST_F(TargetRows, AreThoseOfTheHeadsOwnMapUnlessAnotherIsGiven) {
+TEST_F(OutputRows, AreThoseOfTheHeadsOwnMapUnlessAnotherIsGiven) {
   const ModelFile target = target_file("llama");
   FakeHead made;
   fill_head(made, head_golden("mtp"));
   for (int64_t row = 0; row < 40; ++row) made.integers["d2t"].push_back(2 * row);  // ids 3 * row
   auto head = open_head(made.write());
   ASSERT_TRUE(head.ok()) << head.error().message;
-  ASSERT_TRUE(take_target_rows(*head, target, {}).ok());
-  ASSERT_EQ(head->target_rows.size(), 40u);
-  EXPECT_EQ(head->target_rows[7], 21);
+  ASSERT_TRUE(take_output_rows(*head, target, {}).ok());
+  ASSERT_EQ(head->output_rows.size(), 40u);
+  EXPECT_EQ(head->output_rows[7], 21);
   TestModel model({.name = "llama"});
   const std::vector<float> logits = logits_of(*head, model, "reference");
   EXPECT_TRUE(std::isfinite(logits[21]));
   EXPECT_EQ(logits[22], -INFINITY);
-  ASSERT_TRUE(take_target_rows(*head, target, every_third_token()).ok());
-  EXPECT_EQ(head->target_rows, every_third_token());
+  ASSERT_TRUE(take_output_rows(*head, target, every_third_token()).ok());
+  EXPECT_EQ(head->output_rows, every_third_token());
 }
 
-TEST_F(TargetRows, RefuseWhatDoesNotFit) {
+TEST_F(OutputRows, RefuseWhatDoesNotFit) {
   const ModelFile target = target_file("llama");
   FakeHead mtp, eagle3;
   fill_head(mtp, head_golden("mtp"));
   fill_head(eagle3, head_golden("eagle3"));
   auto own = open_head(eagle3.write());
-  EXPECT_TRUE(take_target_rows(*own, target, {}).ok());
-  EXPECT_THAT(take_target_rows(*own, target, every_third_token()).error().message,
+  EXPECT_TRUE(take_output_rows(*own, target, {}).ok());
+  EXPECT_THAT(take_output_rows(*own, target, every_third_token()).error().message,
               AllOf(HasSubstr("output head of its own"), HasSubstr("speculative_token_map")));
   auto head = open_head(mtp.write());
-  EXPECT_THAT(take_target_rows(*head, target, std::vector<TokenId>{1, 288}).error().message,
+  EXPECT_THAT(take_output_rows(*head, target, std::vector<TokenId>{1, 288}).error().message,
               AllOf(HasSubstr("288 tokens"), HasSubstr("found 288")));
-  EXPECT_THAT(take_target_rows(*head, target, std::vector<TokenId>{-2, 8}).error().message,
+  EXPECT_THAT(take_output_rows(*head, target, std::vector<TokenId>{-2, 8}).error().message,
               HasSubstr("found -2"));
   mtp.integers["d2t"] = {5, 0};
   head = open_head(mtp.write());
-  EXPECT_THAT(take_target_rows(*head, target, {}).error().message, HasSubstr("tensor d2t"));
+  EXPECT_THAT(take_output_rows(*head, target, {}).error().message, HasSubstr("tensor d2t"));
 }
 
 class TokenMap : public testing::Test {

@@ -27,6 +27,7 @@ class DraftTargetDecodingConfig(DecodingConfig):
     Args:
         max_draft_len: levels of the drafted tree, 1 to 64.
         speculative_model: directory, .gguf file or name of the draft model.
+        speculative_token_map: file with the ids of the tokens that it may draft.
     """
 
     decoding_type = "DraftTarget"
@@ -73,6 +74,7 @@ class MTPDecodingConfig(DecodingConfig):
 
     Args:
         max_draft_len or num_nextn_predict_layers: levels of the drafted tree.
+        speculative_token_map: file with the ids of the tokens that may be drafted.
         use_relaxed_acceptance_for_thinking, relaxed_topk, relaxed_delta: a lossy rule while the model thinks.
     """
 

@@ -307,6 +307,11 @@ const OptionRow kOptions[] = {
     {.name = "ids", .metavar = "IDS", .group = kInput, .commands = kTokenize,
      .help = "token ids to turn into text, as in 1,2,3",
      .apply = set_prompt_ids, .command_line_only = true},
+    {.name = "frequent", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kTokenize,
+     .help = "print the N most frequent tokens of the text, most frequent first, as a JSON array for "
+             "speculative_token_map",
+     .apply = [](S& s, const V& v) { s.frequent_tokens = v.integer; return Status(); },
+     .min = 1, .max = 1 << 20, .command_line_only = true},
     {.name = "system", .metavar = "TEXT", .group = kInput, .commands = kChat,
      .help = "system message at the start of the conversation",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); return Status(); }},

@@ -120,6 +120,7 @@ struct Settings {
   std::optional<std::string> prompt;  // "-": standard input
   std::filesystem::path prompt_file;  // a whole file as text
   std::optional<std::vector<TokenId>> prompt_ids;
+  int64_t frequent_tokens = 0;       // tokenize: the most frequent ones to list; 0: the text's own, in order
   std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
   int64_t prompt_limit = 0;          // 0: all
   bool skips_long_prompts = false;   // that do not fit into the context; else they are an error

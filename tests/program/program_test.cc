@@ -106,6 +106,15 @@ TEST_F(ProgramTest, TokenizeGoesBothWays) {
   EXPECT_NE(run("tokenize " + kModel + " --ids " + ids).output.find("hello world\n"), std::string::npos);
 }
 
+TEST_F(ProgramTest, FrequentTokensAreATokenMap) {
+  EXPECT_EQ(run("tokenize " + kModel + " --ids 9,4,9,7,9,7,30 --frequent 3").output, "[9,7,4]\n");
+  std::ofstream(folder_ / "map.json") << run("tokenize " + kModel + " --ids 9,4,9 --frequent 8").output;
+  const std::string draft = " --speculative draft_target,speculative_model=" + kModel +
+                            ",speculative_token_map=" + (folder_ / "map.json").string();
+  const std::string plain = run("generate " + kModel + " -p hello --max-tokens 12").output;
+  EXPECT_EQ(run("generate " + kModel + " -p hello --max-tokens 12" + draft).output, plain);
+}
+
 TEST_F(ProgramTest, InspectListsTensors) {
   const Json json = run_json("inspect " + kModel + " --json");
   EXPECT_EQ(json["config"]["family"], "llama");

@@ -102,8 +102,11 @@ def moa_loss(head, tli, uses_lsa, uses_cross):
             truth = states("features", window, hidden)
             x = torch.where(known[:, None], truth, x)
             early_distance = early_distance + (F.smooth_l1_loss(x, truth, reduction="none").mean(-1) * weight).sum()
-            for layer in target.layers[TARGET_LAYERS - tli :]:
-                x, _ = layer.run(x, places, causal(LENGTH))
+            entries = states("keys_values", window, TARGET_LAYERS, target.kv_heads, 2, target.head_dim)
+            is_known = places[None, :] <= start[:, None]
+            seen = torch.cat([is_known, ~is_known & causal(LENGTH)], 1)
+            for number in range(TARGET_LAYERS - tli, TARGET_LAYERS):
+                x, _ = target.layers[number].run(x, places, seen, before=entries[:, number].unbind(2))
             x = target.norm(x)
         distance = distance + (F.smooth_l1_loss(x, last_hidden, reduction="none").mean(-1) * weight).sum()
         p, q = target.head(last_hidden).log_softmax(-1), target.head(x).log_softmax(-1)

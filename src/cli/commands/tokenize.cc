@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/prompt_text.h"
@@ -42,6 +47,18 @@ std::string comma_separated(const std::vector<TokenId>& tokens) {
   return text;
 }
 
+// The `count` most frequent ids, most frequent first, lower ids first among equals; fewer where the text has
+// fewer.
+std::vector<TokenId> frequent_tokens(std::span<const TokenId> tokens, int64_t count) {
+  std::map<TokenId, int64_t> occurrences;
+  for (const TokenId token : tokens) ++occurrences[token];
+  std::vector<TokenId> ids;
+  for (const auto& [id, times] : occurrences) ids.push_back(id);
+  std::ranges::stable_sort(ids, std::greater(), [&](TokenId id) { return occurrences[id]; });
+  ids.resize(std::min(ids.size(), static_cast<size_t>(count)));
+  return ids;
+}
+
 }  // namespace
 
 Status run_tokenize(const Settings& settings) {
@@ -57,7 +74,9 @@ Status run_tokenize(const Settings& settings) {
     OUTRIDER_TRY(text, input_text(settings));
     tokens = tokenizer->encode(text);
   }
-  if (settings.json) {
+  if (settings.frequent_tokens > 0) {
+    write_output(json_line(nlohmann::ordered_json(frequent_tokens(tokens, settings.frequent_tokens))));
+  } else if (settings.json) {
     nlohmann::ordered_json json;
     json["token_ids"] = tokens;
     json["tokens"] = nlohmann::ordered_json::array();

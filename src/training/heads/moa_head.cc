@@ -72,10 +72,13 @@ class MoaHead final : public DraftHead {
   at::Tensor self_attention(const HeadBatch& batch) const;
   // Keys and values of cross-attention.
   std::pair<at::Tensor, at::Tensor> context_entries(const HeadBatch& batch) const;
-  // Every row sees the tokens up to the last one known, [windows, length], at or before its own.
-  at::Tensor cross_attention(const HeadBatch& batch, const at::Tensor& states, const at::Tensor& known) const;
-  // Applies the target's last layers and its final norm, [rows, hidden].
-  at::Tensor frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const;
+  // In the next two, row t sees what is known of the tokens up to last_known[t], int64 [windows, length].
+  at::Tensor cross_attention(const HeadBatch& batch, const at::Tensor& states,
+                             const at::Tensor& last_known) const;
+  // The target's last layers and its final norm, [rows, hidden], as in drafting: a row attends to the
+  // target's own entries of the known tokens, and to drafted ones of those after them. (The authors' training
+  // has drafted entries of all tokens but those after which nothing new is known.)
+  at::Tensor frozen_layers(const HeadBatch& batch, at::Tensor states, const at::Tensor& last_known) const;
   // The output head's input at one depth of a draft, [windows * (length - depth), hidden]; the rows whose
   // token would come after the end are left out. `self` is the output of self-attention, [windows, length,
   // hidden], `context` holds the entries of cross-attention and `memories` those of the target's last layers,
@@ -219,12 +222,11 @@ std::pair<at::Tensor, at::Tensor> MoaHead::context_entries(const HeadBatch& batc
 }
 
 at::Tensor MoaHead::cross_attention(const HeadBatch& batch, const at::Tensor& states,
-                                    const at::Tensor& known) const {
+                                    const at::Tensor& last_known) const {
   if (options_.without_cross) return states;
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const at::Tensor places = at::arange(length, batch.tokens.options());
-  const at::Tensor last = std::get<0>(at::cummax(places * known.to(at::kLong), 1));
-  const at::Tensor unseen = places.view({1, 1, length}).gt(last.unsqueeze(2));
+  const at::Tensor unseen = places.view({1, 1, length}).gt(last_known.unsqueeze(2));
   const auto [k, v] = context_entries(batch);
   const at::Tensor q = rotate(heads_of(normed(states, cross_), cross_.weights.q, cross_, {windows, length}),
                               places_.cos.narrow(0, 0, length), places_.sin.narrow(0, 0, length));
@@ -233,15 +235,29 @@ at::Tensor MoaHead::cross_attention(const HeadBatch& batch, const at::Tensor& st
   return out.x + out.delta.to(at::kFloat);
 }
 
-at::Tensor MoaHead::frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const {
-  LayerOutput out{states, at::zeros(states.sizes(), states.options().dtype(type_))};
-  for (const Layer& layer : frozen_) {
-    const NormedResidual in = residual_norm(out.x, out.delta, layer.weights.input_norm, layer.shape.epsilon);
-    UnrolledMemory memory;
-    out = UnrolledLayer{layer.shape, layer.weights, target_places_, windows, length}.run(in.sum, in.normed,
-                                                                                         memory);
+at::Tensor MoaHead::frozen_layers(const HeadBatch& batch, at::Tensor states,
+                                  const at::Tensor& last_known) const {
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const at::Tensor entries = at::arange(length, batch.tokens.options()).view({1, 1, length});
+  const at::Tensor is_drafted = entries.gt(last_known.unsqueeze(2));
+  const at::Tensor is_later = entries.gt(entries.view({1, length, 1}));
+  const at::Tensor unseen = at::cat({is_drafted, is_drafted.logical_not().logical_or(is_later)}, 2);
+  const std::vector<UnrolledMemory> known = target_memories(batch);
+  const at::Tensor cos = target_places_.cos.narrow(0, 0, length);
+  const at::Tensor sin = target_places_.sin.narrow(0, 0, length);
+  for (size_t i = 0; i < frozen_.size(); ++i) {
+    const Layer& layer = frozen_[i];
+    const at::Tensor x = normed(states, layer);
+    const auto heads = [&](const at::Tensor& weight) {
+      return heads_of(x, weight, layer, {windows, length});
+    };
+    const at::Tensor k = at::cat({known[i].keys.front(), rotate(heads(layer.weights.k), cos, sin)}, 1);
+    const at::Tensor v = at::cat({known[i].values.front(), heads(layer.weights.v)}, 1);
+    const at::Tensor mixed = masked_attention(rotate(heads(layer.weights.q), cos, sin), k, v, unseen);
+    const LayerOutput out = finished_layer(layer.shape, layer.weights, states, mixed);
+    states = out.x + out.delta.to(at::kFloat);
   }
-  return residual_norm(out.x, out.delta, target_norm_, target_.norm.epsilon).normed;
+  return normalized(states, target_norm_, target_.norm.epsilon, type_);
 }
 
 HeadLoss MoaHead::loss(const HeadBatch& batch) const {
@@ -249,13 +265,14 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
   const at::Tensor places = at::arange(length, batch.tokens.options());
   const at::Tensor periods = sampled_periods(batch.seed, windows).to(device_).unsqueeze(1);
   const at::Tensor known = at::logical_or(batch.counted.eq(0), places.remainder(periods).eq(0));
+  const at::Tensor last_known = std::get<0>(at::cummax(places * known.to(at::kLong), 1));
   const at::Tensor weight = vocabulary_.lessons(batch).flatten();
   const at::Tensor share = weight / weight.sum().clamp_min(1.0);
   const auto distance = [&](const at::Tensor& a, const at::Tensor& b) {
     return (at::smooth_l1_loss(a, b, at::Reduction::None).mean(-1) * share).sum();
   };
   const at::Tensor hidden = batch.hidden.flatten(0, 1);
-  at::Tensor states = cross_attention(batch, self_attention(batch), known);
+  at::Tensor states = cross_attention(batch, self_attention(batch), last_known);
   at::Tensor feature_loss, output;
   if (options_.target_layers == 0) {
     feature_loss = distance(states, hidden);
@@ -263,7 +280,7 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
   } else {
     const at::Tensor truth = batch.features.flatten(0, 1);
     states = at::where(known.flatten().unsqueeze(1), truth, states);
-    output = frozen_layers(states, windows, length);
+    output = frozen_layers(batch, states, last_known);
     feature_loss = 0.5 * distance(output.to(at::kFloat), hidden) + 0.5 * distance(states, truth);
   }
   const LossTokens tokens = vocabulary_.compared(batch, output_head_);

@@ -307,11 +307,6 @@ const OptionRow kOptions[] = {
     {.name = "ids", .metavar = "IDS", .group = kInput, .commands = kTokenize,
      .help = "token ids to turn into text, as in 1,2,3",
      .apply = set_prompt_ids, .command_line_only = true},
-    {.name = "frequent", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kTokenize,
-     .help = "print the N most frequent tokens of the text, most frequent first, as a JSON array for "
-             "speculative_token_map",
-     .apply = [](S& s, const V& v) { s.frequent_tokens = v.integer; return Status(); },
-     .min = 1, .max = 1 << 20, .command_line_only = true},
     {.name = "system", .metavar = "TEXT", .group = kInput, .commands = kChat,
      .help = "system message at the start of the conversation",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); return Status(); }},
@@ -546,6 +541,11 @@ const OptionRow kOptions[] = {
              "-1: none",
      .apply = [](S& s, const V& v) { s.request.logprobs = static_cast<int>(v.integer); return Status(); },
      .min = -1, .max = 20},
+    {.name = "frequent", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kTokenize,
+     .help = "print the N most frequent tokens of the text, most frequent first, as a JSON array for "
+             "speculative_token_map",
+     .apply = [](S& s, const V& v) { s.frequent_tokens = v.integer; return Status(); },
+     .min = 1, .max = 1 << 20, .command_line_only = true},
     {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize | kBenchServe | kPull | kModels,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},

@@ -66,6 +66,19 @@ std::optional<std::vector<std::string>> texts_of(const Json& value) {
   return texts;
 }
 
+// Messages of user and assistant in turn, which end with the user's.
+std::optional<std::vector<std::string>> texts_of_messages(const Json& messages) {
+  if (!messages.is_array() || messages.size() % 2 == 0) return std::nullopt;
+  std::vector<std::string> texts;
+  for (const Json& message : messages) {
+    const char* role = texts.size() % 2 == 0 ? "user" : "assistant";
+    const bool is_text = message.is_object() && message.contains("content") && message["content"].is_string();
+    if (!is_text || message.value("role", Json()) != role) return std::nullopt;
+    texts.push_back(message["content"].get<std::string>());
+  }
+  return texts;
+}
+
 std::optional<PromptRecord> parse_record(const Json& object) {
   if (!object.is_object()) return std::nullopt;
   PromptRecord record;
@@ -83,6 +96,9 @@ std::optional<PromptRecord> parse_record(const Json& object) {
       record.later_turns.assign(turns->begin() + 1, turns->end());
       turns->resize(1);
     }
+    record.is_chat = true;
+  } else if (object.contains("messages")) {
+    turns = texts_of_messages(object["messages"]);
     record.is_chat = true;
   } else if (object.contains("question")) {
     turns = texts_of(object["question"]);
@@ -195,9 +211,9 @@ Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::stri
     if (trimmed(line).empty()) continue;
     std::optional<PromptRecord> record = parse_record(Json::parse(line, nullptr, false));
     if (!record) {
-      return input_error(
-          fmt::format("{}:{}: expected a JSON object with prompt, turns or question, found something else",
-                      name, line_number));
+      return input_error(fmt::format(
+          "{}:{}: expected a JSON object with prompt, messages, turns or question, found something else",
+          name, line_number));
     }
     if (record->id.empty()) record->id = fmt::format("line-{}", line_number);
     if (record->category.empty()) record->category = "all";

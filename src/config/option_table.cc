@@ -318,7 +318,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.system_message = v.text(); s.asks_chat = true; return Status(); },
      .command_line_only = true},
     {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kBenchServe | kBenchRemote | kVerify | kDoctor,
-     .help = "JSONL file with prompt, turns or question per line; without it built-in prompts",
+     .help = "JSONL file with prompt, messages, turns or question per line; without it built-in prompts",
      .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
     {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput,
      .commands = kBench | kBenchServe | kBenchRemote | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",

@@ -164,14 +164,13 @@ Agreement agreement_alone(const std::vector<std::vector<TokenId>>& texts, Method
   return agreement;
 }
 
-// The relation of Table 4 of Mixture of Attentions (arXiv 2410.03804), which the built-in head with a layer
-// of the target does not keep yet (docs/remote.md).
+// The relation of Table 4 of Mixture of Attentions (arXiv 2410.03804).
 TEST(DraftingLoad, WithMoreOfTheTargetTheLoneTextAgreesMore) {
   const auto texts = target_texts(100);
   const Agreement draft = agreement_alone(texts, Method::kDraftTarget, "outrider-draft", kAll);
   const Agreement moa = agreement_alone(texts, Method::kMoa, "outrider-moa", kAll);
-  const Agreement last_layer = agreement_alone(texts, Method::kMoa, "outrider-moa-tli1", kAll);
-  EXPECT_GE(last_layer.tokens, moa.tokens);
+  const Agreement last_layers = agreement_alone(texts, Method::kMoa, "outrider-moa-tli3", kAll);
+  EXPECT_GE(last_layers.tokens, moa.tokens);
   EXPECT_GE(moa.tokens, draft.tokens);
 }
 
@@ -180,7 +179,7 @@ TEST(DraftingLoad, WithMoreOfTheTargetTheLoneTextAgreesMore) {
 TEST(DraftingLoad, PrivateTextGainsFromTheStatesOfTheTextBeforeIt) {
   const auto texts = target_texts(100);
   agreement_alone(texts, Method::kDraftTarget, "outrider-draft", 1);
-  for (const char* files : {"outrider-moa", "outrider-moa-tli1"}) {
+  for (const char* files : {"outrider-moa", "outrider-moa-tli1", "outrider-moa-tli3"}) {
     const Agreement with = agreement_alone(texts, Method::kMoa, files, 32);
     const Agreement without = agreement_alone(texts, Method::kMoa, files, 1);
     EXPECT_GT(with.tokens, without.tokens) << files;

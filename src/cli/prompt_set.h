@@ -23,8 +23,8 @@ struct PromptRecord {
 
 // The prompts of --prompts or the built-in ones, reduced evenly to --limit. A line of the file is a JSON
 // object with "prompt" (text, or a list of turns), "messages" (of user and assistant in turn), "turns" (those
-// of the user alone, as in Spec-Bench) or "question". "id" or "question_id" and "domain" or "category" name it. "kind": "continue" marks text to
-// continue. Errors name file and line.
+// of the user alone, as in Spec-Bench) or "question". "id" or "question_id" and "domain" or "category" name
+// it. "kind": "continue" marks text to continue. Errors name file and line.
 Result<std::vector<PromptRecord>> load_prompts(const Settings& settings);
 
 // For tests; `name` is the file name in messages.

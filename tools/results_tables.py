@@ -24,7 +24,7 @@ def megabytes(count):
 def decoding_cells(decoding):
     differs = "!" if decoding["identical"] is False else ""
     return [
-        f"{decoding['acceptance_length']:.2f}{differs}",
+        f"{decoding['acceptance_length']:.2f} ± {decoding['acceptance_length_margin']:.2f}{differs}",
         f"{decoding['speedup']:.2f}x",
         f"{100 * decoding['draft_share']:.0f}%",
     ]

@@ -2,6 +2,8 @@
 #include "cli/reports/bench_figures.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +29,21 @@ void add_stats(SpeculationStats& sum, const SpeculationStats& stats) {
   add_counts(sum.accepted_per_position, stats.accepted_per_position);
 }
 
+// Half of the 95% interval of tokens per pass, a ratio of two sums over prompts: Student's interval of the
+// prompts' residuals (the ratio estimator of survey sampling).
+double length_margin(const std::vector<const PromptMeasurement*>& prompts, const SpeculationStats& sum) {
+  if (prompts.size() < 2 || sum.steps == 0) return 0;
+  double squares = 0;
+  for (const PromptMeasurement* prompt : prompts) {
+    const double residual = static_cast<double>(prompt->stats.committed) -
+                            sum.acceptance_length() * static_cast<double>(prompt->stats.steps);
+    squares += residual * residual;
+  }
+  const auto count = static_cast<double>(prompts.size());
+  const double deviation = std::sqrt(squares * count / (count - 1)) / static_cast<double>(sum.steps);
+  return deviation * boost::math::quantile(boost::math::students_t(count - 1), 0.975);
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -49,6 +66,7 @@ Figures figures_of(const std::vector<const PromptMeasurement*>& prompts) {
     speculative.push_back(prompt->speculative_rate);
     ratios.push_back(prompt->speculative_rate / prompt->plain_rate);
   }
+  figures.length_margin = length_margin(prompts, figures.stats);
   figures.plain_rate = median(plain);
   figures.speculative_rate = median(speculative);
   figures.ratio_of_medians = figures.plain_rate > 0 ? figures.speculative_rate / figures.plain_rate : 0;
@@ -92,6 +110,7 @@ nlohmann::ordered_json figures_json(const Figures& figures) {
           {"drafted", figures.stats.drafted},
           {"accepted", figures.stats.accepted},
           {"acceptance_length", figures.stats.acceptance_length()},
+          {"acceptance_length_margin", figures.length_margin},
           {"acceptance_rate", figures.acceptance_rate()},
           {"acceptance_rate_per_position", figures.rate_per_position()},
           {"draft_ms_per_step", figures.draft_ms_per_pass()},

@@ -33,6 +33,8 @@ struct Figures {
   double ratio_of_medians = 0;
   double median_ratio = 0;  // median of the prompts' speed-ups
   SpeculationStats stats;   // sums
+  double length_margin =
+      0;  // half of the 95% interval of the acceptance length over prompts; 0: fewer than two
   int64_t output_tokens = 0;
   int64_t differing = 0;
 

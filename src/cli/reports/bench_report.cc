@@ -84,8 +84,10 @@ std::string bench_text(const BenchSetup& setup, const std::vector<PromptMeasurem
   text += table_row("all", all);
   text += fmt::format("\nspeed-up             {:.2f}x of the medians, {:.2f}x median of the prompts' own\n",
                       all.ratio_of_medians, all.median_ratio);
-  text += fmt::format("acceptance length    {:.2f} tokens per target pass, bonus token included\n",
-                      all.stats.acceptance_length());
+  const std::string margin =
+      all.length_margin > 0 ? fmt::format(" ± {:.2f} (95% over prompts)", all.length_margin) : std::string();
+  text += fmt::format("acceptance length    {:.2f}{} tokens per target pass, bonus token included\n",
+                      all.stats.acceptance_length(), margin);
   text += fmt::format("acceptance rate      {:.1f}% ({} of {} drafted)\n", 100 * all.acceptance_rate(),
                       all.stats.accepted, all.stats.drafted);
   std::string positions;

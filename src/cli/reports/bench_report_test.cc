@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace outrider {
@@ -41,6 +42,17 @@ TEST(BenchReport, FiguresAreOverStepsNotOverPrompts) {
   EXPECT_EQ(json["acceptance_rate"], 15.0 / 100.0);
   EXPECT_EQ(json["acceptance_rate_per_position"][0], 15.0 / 50.0);
   EXPECT_EQ(json["categories"]["slow"]["speedup"], 3.0);
+}
+
+// Tokens per pass of the prompts are 2, 1 and 1.5, in all 1.3: residuals 7, -9 and 2, of which the ratio
+// estimator makes sqrt(134 * 3 / 2) / 50; 4.303 is Student's quantile for two degrees of freedom.
+TEST(BenchReport, TheLengthHasAnIntervalOverPrompts) {
+  const std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20), measured(20, 20, 30, 30),
+                                                  measured(30, 60, 10, 15)};
+  const auto json = bench_json({}, prompts);
+  EXPECT_NEAR(json["acceptance_length_margin"].get<double>(), 4.3027 * std::sqrt(134 * 1.5) / 50, 1e-4);
+  EXPECT_EQ(bench_json({}, {prompts[0]})["acceptance_length_margin"], 0.0);
+  EXPECT_NE(bench_text({}, prompts).find("1.30 ± 1.22 (95% over prompts)"), std::string::npos);
 }
 
 TEST(BenchReport, SaysWhenOutputsDiffer) {

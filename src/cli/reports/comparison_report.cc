@@ -63,8 +63,8 @@ std::string row_text(const Comparison& comparison, const ContenderResult& result
   for (size_t d = 0; d < kDecodings.size(); ++d) {
     const Figures all = over_all(result.prompts[d]);
     const char* differs = comparison.compared[d] && all.differing > 0 ? "!" : "";
-    text += fmt::format(" {:>7.2f} {:>8.2f}x {:>7.1f}%{}", all.stats.acceptance_length(),
-                        all.ratio_of_medians, 100 * draft_share(all.stats), differs);
+    text += fmt::format(" {:>5.2f} ± {:.2f} {:>8.2f}x {:>7.1f}%{}", all.stats.acceptance_length(),
+                        all.length_margin, all.ratio_of_medians, 100 * draft_share(all.stats), differs);
   }
   return text + fmt::format(" {:>8} {:>8}\n", megabytes(result.memory.weight_bytes),
                             megabytes(result.memory.cache_bytes));
@@ -77,17 +77,17 @@ std::string comparison_text(const Comparison& comparison) {
   size_t width = 7;
   for (const ContenderResult& result : comparison.results)
     width = std::max(width, result.contender.drafter.size());
-  text += fmt::format("{:<{}} {:<8} {:^26} {:^26} {:^17}\n", "", width, "", "greedy",
+  text += fmt::format("{:<{}} {:<8} {:^31} {:^31} {:^17}\n", "", width, "", "greedy",
                       fmt::format("temperature {:g}", comparison.temperature), "memory, MB");
   text += fmt::format("{:<{}} {:<8}", "drafter", width, "tree");
   for (size_t d = 0; d < kDecodings.size(); ++d)
-    text += fmt::format(" {:>7} {:>9} {:>8}", "length", "speed-up", "draft");
+    text += fmt::format(" {:>12} {:>9} {:>8}", "length", "speed-up", "draft");
   text += fmt::format(" {:>8} {:>8}\n", "weights", "cache");
   for (const ContenderResult& result : comparison.results) text += row_text(comparison, result, width);
   text +=
-      "\nlength: tokens per target pass, bonus token included; speed-up: tokens per second over plain "
-      "decoding;\n"
-      "draft: its share of the time; memory: the drafter's own weights and KV cache, for one sequence\n";
+      "\nlength: tokens per target pass, bonus token included, with its 95% interval over prompts; speed-up: "
+      "tokens\nper second over plain decoding; draft: its share of the time; memory: the drafter's own "
+      "weights and KV cache, for one sequence\n";
   for (const LeftOutDrafter& drafter : comparison.left_out)
     text += fmt::format("left out: {}: {}\n", drafter.path.string(), drafter.reason);
   return text;

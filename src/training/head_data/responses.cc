@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -18,8 +17,8 @@
 #include "base/log.h"
 #include "outrider/engine.h"
 #include "platform/durable_file.h"
-#include "training/core/progress.h"
 #include "training/core/safetensors_file.h"
+#include "training/head_data/generation_progress.h"
 
 namespace outrider::training {
 namespace {
@@ -27,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kBatch = 64;              // requests in the engine's batch
-constexpr size_t kPart = 1024;          // prompts per file
+constexpr size_t kPart = 256;           // answers per file
 constexpr size_t kLongestPrompt = 768;  // tokens
 constexpr size_t kTextPrompt = 64;      // tokens of a text without prompt that are its prompt
 
@@ -81,7 +80,7 @@ at::Tensor int64_tensor(std::vector<int64_t> values) {
   return at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, at::kLong).clone();
 }
 
-Status write_part(const fs::path& path, const std::vector<Document>& documents) {
+Status write_part(const fs::path& path, std::span<const Document> documents) {
   std::vector<int64_t> tokens, lengths, prompts;
   for (const Document& document : documents) {
     tokens.insert(tokens.end(), document.tokens.begin(), document.tokens.end());
@@ -150,53 +149,6 @@ uint64_t draw_of(const Question& question, uint64_t seed) {
   return hash;
 }
 
-// Shows how many prompts have answers, and how fast they are made.
-class AnswerProgress {
- public:
-  AnswerProgress(size_t prompts, size_t answered)
-      : shown_("answering prompts", static_cast<int64_t>(prompts), static_cast<int64_t>(answered)),
-        answered_(static_cast<int64_t>(answered)) {}
-
-  void add(const outrider::Progress& news) {
-    tokens_ += std::ssize(news.tokens);
-    answered_ += news.completion != nullptr ? 1 : 0;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    char detail[64];
-    std::snprintf(detail, sizeof detail, "%.0f tokens/s of answers", static_cast<double>(tokens_) / seconds);
-    shown_.update(answered_, detail);
-  }
-
- private:
-  Progress shown_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  int64_t answered_;
-  int64_t tokens_ = 0;
-};
-
-// Answers all questions with concurrent requests.
-Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> questions,
-                                     const HeadOptions& options, AnswerProgress& shown) {
-  std::vector<Document> documents(questions.size());
-  for (size_t i = 0; i < questions.size(); ++i) {
-    documents[i].tokens.assign(questions[i].prompt.begin(), questions[i].prompt.end());
-    documents[i].counted.assign(questions[i].prompt.size(), 0);
-    Request request{.prompt = documents[i].tokens, .max_tokens = options.response_tokens};
-    request.sampling.seed = draw_of(questions[i], options.seed);
-    const double u = random_uniform({.seed = request.sampling.seed});
-    request.sampling.temperature = u < options.sampled_share ? static_cast<float>(options.temperature) : 0.0f;
-    const auto sink = [&documents, &shown, i](RequestId, const outrider::Progress& progress) {
-      shown.add(progress);
-      Document& document = documents[i];
-      document.tokens.insert(document.tokens.end(), progress.tokens.begin(), progress.tokens.end());
-      document.counted.resize(document.tokens.size(), 1);
-    };
-    OUTRIDER_TRY([[maybe_unused]] const RequestId id, engine.submit(std::move(request), sink));
-  }
-  while (engine.step()) {
-  }
-  return documents;
-}
-
 // A folder of answers in numbered files. Another run may add files at any time.
 class AnswerFolder {
  public:
@@ -205,7 +157,7 @@ class AnswerFolder {
                                     const std::string& target_fingerprint);
 
   Result<Answers> read(int64_t vocab_size) const;
-  Status add(const std::vector<Document>& documents);
+  Status add(std::span<const Document> documents);
 
  private:
   explicit AnswerFolder(fs::path path) : path_(std::move(path)) {}
@@ -255,9 +207,42 @@ Result<Answers> AnswerFolder::read(int64_t vocab_size) const {
   return answers;
 }
 
-Status AnswerFolder::add(const std::vector<Document>& documents) {
+Status AnswerFolder::add(std::span<const Document> documents) {
   while (fs::exists(part(next_))) ++next_;
   return write_part(part(next_), documents);
+}
+
+// Answers all questions with concurrent requests. The folder keeps the answers in the order of asking.
+Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> questions,
+                                     const HeadOptions& options, AnswerFolder& folder,
+                                     GenerationProgress& shown) {
+  std::vector<Document> documents(questions.size());
+  std::vector<bool> finished(questions.size());
+  for (size_t i = 0; i < questions.size(); ++i) {
+    documents[i].tokens.assign(questions[i].prompt.begin(), questions[i].prompt.end());
+    documents[i].counted.assign(questions[i].prompt.size(), 0);
+    Request request{.prompt = documents[i].tokens, .max_tokens = options.response_tokens};
+    request.sampling.seed = draw_of(questions[i], options.seed);
+    const double u = random_uniform({.seed = request.sampling.seed});
+    request.sampling.temperature = u < options.sampled_share ? static_cast<float>(options.temperature) : 0.0f;
+    const auto sink = [&documents, &finished, &shown, i](RequestId, const outrider::Progress& progress) {
+      shown.add(progress);
+      Document& document = documents[i];
+      document.tokens.insert(document.tokens.end(), progress.tokens.begin(), progress.tokens.end());
+      document.counted.resize(document.tokens.size(), 1);
+      finished[i] = progress.completion != nullptr;
+    };
+    OUTRIDER_TRY([[maybe_unused]] const RequestId id, engine.submit(std::move(request), sink));
+  }
+  size_t kept = 0, done = 0;  // leading answers that are in the folder, and that are finished
+  for (bool more = true; more;) {
+    more = engine.step();
+    while (done < finished.size() && finished[done]) ++done;
+    if (done == kept || (more && done - kept < kPart)) continue;
+    OUTRIDER_RETURN_IF_ERROR(folder.add(std::span(documents).subspan(kept, done - kept)));
+    kept = done;
+  }
+  return documents;
 }
 
 // The prompts that have no answer yet.
@@ -299,15 +284,11 @@ Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<Docum
   if (asked.size() < prompts.size())
     log_info(std::to_string(prompts.size() - asked.size()) + " of " + std::to_string(prompts.size()) +
              " prompts have answers in " + path.string());
-  std::unique_ptr<Engine> engine;
+  GenerationProgress progress("answering prompts", std::ssize(prompts),
+                              std::ssize(prompts) - std::ssize(asked));
   if (!asked.empty()) {
-    OUTRIDER_TRY(engine, Engine::open(answering_engine(options)));
-  }
-  AnswerProgress progress(prompts.size(), prompts.size() - asked.size());
-  for (size_t first = 0; first < asked.size(); first += kPart) {
-    const auto part = std::span(asked).subspan(first, std::min(kPart, asked.size() - first));
-    OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, part, options, progress));
-    OUTRIDER_RETURN_IF_ERROR(folder.add(documents));
+    OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(answering_engine(options)));
+    OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, asked, options, folder, progress));
     for (Document& document : documents) answers[prompt_part(document)].push_back(std::move(document));
   }
   DocumentSource answered{.name = "responses", .documents = {}};

@@ -15,7 +15,7 @@
 #include "outrider/engine.h"
 #include "platform/durable_file.h"
 #include "tokenizer/tokenizer.h"
-#include "training/core/progress.h"
+#include "training/head_data/generation_progress.h"
 #include "training/head_data/responses.h"
 
 namespace outrider::training {
@@ -63,7 +63,7 @@ class QuestionWriter {
   }
 
   // The questions [first, first + count); one that does not end, or says nothing, is an empty text.
-  Result<std::vector<std::string>> write(int64_t first, int64_t count) {
+  Result<std::vector<std::string>> write(int64_t first, int64_t count, GenerationProgress& shown) {
     std::vector<std::string> texts(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) {
       Request request{.prompt = prompt_, .max_tokens = kLongestQuestion};
@@ -71,8 +71,8 @@ class QuestionWriter {
       request.sampling.top_p = kTopP;
       request.sampling.seed = mix64(seed_ ^ mix64(kSeedOfQuestions + static_cast<uint64_t>(first + i)));
       std::string& text = texts[static_cast<size_t>(i)];
-      const auto sink = [this, &text](RequestId, const outrider::Progress& progress) {
-        written_ += std::ssize(progress.tokens);
+      const auto sink = [&shown, &text](RequestId, const outrider::Progress& progress) {
+        shown.add(progress);
         text += progress.text;
         if (progress.completion != nullptr && progress.completion->finish_reason != FinishReason::kStop)
           text.clear();
@@ -85,14 +85,11 @@ class QuestionWriter {
     return texts;
   }
 
-  int64_t tokens_written() const { return written_; }
-
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<Engine> engine_;
   std::vector<TokenId> prompt_;
   uint64_t seed_ = 0;
-  int64_t written_ = 0;
 };
 
 // The lines of a file; none if there is no such file.
@@ -112,17 +109,16 @@ Result<DocumentSource> self_questions(const HeadOptions& options, const FrozenTa
   const auto first = std::ssize(lines);
   if (first < options.self_questions) {
     OUTRIDER_TRY(QuestionWriter writer, QuestionWriter::open(options, target));
-    Progress progress("writing questions", options.self_questions, first);
+    GenerationProgress progress("writing questions", options.self_questions, first);
     for (int64_t at = first; at < options.self_questions; at += kQuestionsPerWrite) {
       OUTRIDER_TRY(const std::vector<std::string> texts,
-                   writer.write(at, std::min(kQuestionsPerWrite, options.self_questions - at)));
+                   writer.write(at, std::min(kQuestionsPerWrite, options.self_questions - at), progress));
       for (const std::string& text : texts)
         lines.push_back(
             nlohmann::json{{"prompt", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
       std::string all;
       for (const std::string& line : lines) all += line + "\n";
       OUTRIDER_RETURN_IF_ERROR(write_durably(path, all));
-      progress.update(std::ssize(lines), std::to_string(writer.tokens_written()) + " tokens");
     }
   }
   lines.resize(static_cast<size_t>(options.self_questions));

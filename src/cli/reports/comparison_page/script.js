@@ -37,7 +37,8 @@
         element("th", {scope: "row"}, row.drafter), element("th", {}, row.tree),
         ...DECODINGS.flatMap((decoding, i) => {
           const shown = figures(row, decoding, category);
-          return [cell(shown.acceptance_length, tops[i][0], shown.acceptance_length.toFixed(2)),
+          return [cell(shown.acceptance_length, tops[i][0],
+            `${shown.acceptance_length.toFixed(2)} ± ${shown.acceptance_length_margin.toFixed(2)}`),
             cell(shown.speedup, tops[i][1], `${shown.speedup.toFixed(2)}×`),
             element("td", {}, percent(shown.draft_share, 1))];
         }),

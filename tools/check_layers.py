@@ -45,7 +45,7 @@ ROOMS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "remote", "server"},
+HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "loadtest", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include

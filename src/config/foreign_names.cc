@@ -58,6 +58,8 @@ constexpr Name kOptionNames[] = {
     {kTrt, "--max-batch-size", "max-batch"},
     {kSglang, "--max-running-requests", "max-batch"},
     {kLlama, "-a|--alias", "served-model-name"},
+    {kLlama, "--ssl-cert-file", "ssl-certfile"},
+    {kLlama, "--ssl-key-file", "ssl-keyfile"},
     {kLlama, "-t", "threads"},
     {kLlama, "-n|--predict|--n-predict", "max-tokens"},
     {kLlama, "-s", "seed"},

@@ -140,6 +140,12 @@ const OptionRow kOptions[] = {
      .help = "a key that requests may show; other users of the machine see it in the list of processes, so "
              "--api-key-file is better; may be repeated",
      .apply = [](S& s, const V& v) { s.server.api_keys = v.texts; return Status(); }},
+    {.name = "ssl-certfile", .metavar = "FILE", .group = kServing, .commands = kServe,
+     .help = "speak TLS with this certificate chain in PEM; read again on SIGHUP",
+     .apply = [](S& s, const V& v) { s.server.certificate = v.text(); return Status(); }},
+    {.name = "ssl-keyfile", .metavar = "FILE", .group = kServing, .commands = kServe,
+     .help = "private key of --ssl-certfile, not readable by others; without it in the same file",
+     .apply = [](S& s, const V& v) { s.server.certificate_key = v.text(); return Status(); }},
     {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServe,
      .help = "the model's name in the API; without it that of its folder or file",
      .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},

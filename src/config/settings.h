@@ -47,6 +47,8 @@ struct ServerOptions {
   int port = 8000;                 // 0: any that is free
   std::filesystem::path api_key_file;
   std::vector<std::string> api_keys;                // beside those of the file
+  std::filesystem::path certificate;                // PEM chain of the server, for TLS; empty: plain
+  std::filesystem::path certificate_key;            // its private key; empty: in the same file
   std::vector<std::string> allowed_hosts;           // names in Host headers, beyond those of this machine
   std::vector<std::string> cors_origins;            // of pages elsewhere that may call; "*": all
   std::filesystem::path chat_template;              // replaces the model's; empty: none

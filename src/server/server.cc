@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
 #include "server/http/service.h"
+#include "server/http/tls_context.h"
 #include "server/notify.h"
 
 namespace outrider {
@@ -32,13 +34,14 @@ using Code = boost::system::error_code;
 
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
-Service make_service(ServerParts& parts, ApiKeys keys) {
+Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl::context> tls) {
   const LiveCalls::Limits calls{.calls = parts.max_batch + parts.options.max_queue,
                                 .stream_bytes = parts.limits.stream_bytes};
   return {.options = parts.options,
           .limits = parts.limits,
           .hosts = HostNames(parts.options.host, parts.options.allowed_hosts),
           .keys = std::move(keys),
+          .tls = std::move(tls),
           .chat_html = std::move(parts.chat_html),
           .load_stage = parts.load_stage,
           .responses = ResponseStore(static_cast<size_t>(parts.options.response_memory) << 20),
@@ -85,9 +88,9 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
 }  // namespace
 
 struct Server::Impl {
-  Impl(ServerParts given, ApiKeys keys)
+  Impl(ServerParts given, ApiKeys keys, std::shared_ptr<asio::ssl::context> tls)
       : parts(std::move(given)),
-        service(make_service(parts, std::move(keys))),
+        service(make_service(parts, std::move(keys), std::move(tls))),
         listener(&io, &service),
         signals(io) {
     service.calls.set_metrics(&service.metrics);
@@ -101,7 +104,9 @@ struct Server::Impl {
   Connection::Task<void> drain();
   Connection::Task<void> wait_while(std::function<bool()> condition, Connection::Duration time);
   Connection::Task<void> take_signals();
+  void reload();
   void read_keys();
+  void read_certificate();
 
   ServerParts parts;
   asio::io_context io{1};
@@ -195,13 +200,27 @@ void Server::Impl::read_keys() {
   log_event("keys_reloaded", "");
 }
 
+// Connections go on with the certificate that they began with.
+void Server::Impl::read_certificate() {
+  if (service.tls == nullptr) return;
+  auto tls = tls_context(service.options.certificate, service.options.certificate_key);
+  if (!tls.ok()) return log_event("certificate_kept", tls.error().message);
+  service.tls = std::move(tls).value();
+  log_event("certificate_reloaded", "");
+}
+
+void Server::Impl::reload() {
+  read_keys();
+  read_certificate();
+}
+
 Connection::Task<void> Server::Impl::take_signals() {
   while (!is_stopped) {  // drain() may finish before this coroutine starts
     Code error;
     const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;
     if (signal == SIGHUP) {
-      read_keys();
+      reload();
       continue;
     }
     // No call is in progress, and opening a model cannot be interrupted.
@@ -215,7 +234,8 @@ Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
   OUTRIDER_TRY(ApiKeys keys, ApiKeys::collect(parts.options.api_key_file, parts.options.api_keys));
-  auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys));
+  OUTRIDER_TRY(auto tls, tls_context(parts.options.certificate, parts.options.certificate_key));
+  auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys), std::move(tls));
   OUTRIDER_RETURN_IF_ERROR(impl->listener.open());
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
@@ -225,7 +245,8 @@ int Server::port() const { return impl_->listener.port(); }
 std::string Server::url() const {
   const std::string& host = impl_->service.options.host;
   const bool is_v6 = host.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port());
+  return fmt::format("{}://{}{}{}:{}", impl_->service.tls == nullptr ? "http" : "https", is_v6 ? "[" : "",
+                     host, is_v6 ? "]" : "", port());
 }
 
 Status Server::run() {
@@ -243,8 +264,8 @@ void Server::drain() {
   asio::post(impl_->io, [this] { impl_->on_drain(); });
 }
 
-void Server::reload_keys() {
-  asio::post(impl_->io, [this] { impl_->read_keys(); });
+void Server::reload() {
+  asio::post(impl_->io, [this] { impl_->reload(); });
 }
 
 void Server::handle_signals() {

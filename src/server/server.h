@@ -38,13 +38,13 @@ struct ServerParts {
 // preparing requests and one for the engine.
 class Server {
  public:
-  // Reads the keys, binds and listens. Errors: an address that needs keys, keys that cannot be read, a port
-  // in use.
+  // Reads keys and certificate, binds and listens. Errors: an address that needs keys, keys or a certificate
+  // that cannot be read, a port in use.
   static Result<std::unique_ptr<Server>> listen(ServerParts parts);
   ~Server();
 
   int port() const;
-  std::string url() const;  // "http://127.0.0.1:8000"
+  std::string url() const;  // "http://127.0.0.1:8000"; https with a certificate
 
   // Serves on this thread until drained. Error: the model could not be opened, or the engine failed.
   Status run();
@@ -53,10 +53,10 @@ class Server {
   // Refuses new calls and finishes those in progress within the drain timeout. A second call ends them at
   // once.
   void drain();
-  // Reads the file of keys again. The old keys stay if it cannot be read.
-  void reload_keys();
+  // Reads the files of keys and certificate again. The old ones stay if they cannot be read.
+  void reload();
 
-  // SIGTERM and SIGINT drain, SIGHUP reloads the keys. Only a program should call this, since it takes over
+  // SIGTERM and SIGINT drain, SIGHUP reloads. Only a program should call this, since it takes over
   // signals.
   void handle_signals();
 

@@ -12,7 +12,7 @@
 #include "remote/client/remote_decoder.h"
 #include "remote/network/shaped_proxy.h"
 #include "tests/serving/drafting_fixture.h"
-#include "tests/support/tls_forwarder.h"
+#include "tests/support/test_certificate.h"
 
 namespace outrider {
 namespace {
@@ -314,16 +314,20 @@ TEST(Drafting, NeedsTheOptionAKeyAndAWebSocket) {
 }
 
 TEST(Drafting, TlsIsForServersWhoseCertificateIsTrusted) {
-  TestServer server(verify_for_clients);
+  const TestCertificate certificate;
+  TestServer server([&](ServerParts& parts) {
+    verify_for_clients(parts);
+    parts.options.certificate = certificate.certificate();
+    parts.options.certificate_key = certificate.key();
+  });
   ASSERT_TRUE(server.wait_until_ready());
-  const TlsForwarder forwarder(server.port());
   DraftingParts parts = drafting_parts("NGram");
-  DraftingServer address = server_at(forwarder.port());
+  DraftingServer address = server_at(server.port());
   address.is_secure = true;
   RemoteDecoder stranger(&parts, address);
   EXPECT_NE(refusal_of(stranger, request_of(1)).find("--server-ca"), std::string::npos)
       << refusal_of(stranger, request_of(1));
-  address.authority = forwarder.certificate();
+  address.authority = certificate.certificate();
   RemoteDecoder friendly(&parts, address);
   expect_same_as_local(friendly, request_of(1));
   address.host = "localhost";  // the certificate is for 127.0.0.1

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,7 +63,21 @@ TestClient::TestClient(int port, const std::string& from, int receive_buffer)
 
 TestClient::~TestClient() { close(); }
 
+void TestClient::FreeTls::operator()(ssl_st* tls) const { SSL_free(tls); }
+
+bool TestClient::secure(const std::filesystem::path& authority) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  SSL_CTX_free);
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_load_verify_locations(context.get(), authority.c_str(), nullptr);
+  tls_.reset(SSL_new(context.get()));
+  SSL_clear_mode(tls_.get(), SSL_MODE_AUTO_RETRY);  // fill() waits for no more than its time
+  SSL_set_fd(tls_.get(), fd_);
+  return SSL_connect(tls_.get()) == 1;
+}
+
 void TestClient::close() {
+  tls_.reset();
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
@@ -76,7 +91,8 @@ void TestClient::half_close() { shutdown(fd_, SHUT_WR); }
 
 bool TestClient::send(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = tls_ ? SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size()))
+                              : ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
@@ -86,9 +102,14 @@ bool TestClient::send(std::string_view bytes) {
 bool TestClient::fill(Clock::time_point end) {
   const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now()).count();
   pollfd poll_fd = {.fd = fd_, .events = POLLIN, .revents = 0};
-  if (fd_ < 0 || poll(&poll_fd, 1, static_cast<int>(std::max<int64_t>(left, 0))) <= 0) return false;
+  if (fd_ < 0) return false;
+  const bool is_buffered = tls_ && SSL_pending(tls_.get()) > 0;
+  if (!is_buffered && poll(&poll_fd, 1, static_cast<int>(std::max<int64_t>(left, 0))) <= 0) return false;
   std::array<char, 16384> bytes;
-  const ssize_t count = recv(fd_, bytes.data(), bytes.size(), 0);
+  const ssize_t count = tls_ ? SSL_read(tls_.get(), bytes.data(), static_cast<int>(bytes.size()))
+                             : recv(fd_, bytes.data(), bytes.size(), 0);
+  if (tls_ && count <= 0 && SSL_get_error(tls_.get(), static_cast<int>(count)) == SSL_ERROR_WANT_READ)
+    return true;
   if (count <= 0) return false;
   rest_.append(bytes.data(), static_cast<size_t>(count));
   return true;
@@ -195,6 +216,7 @@ TestServer::TestServer(const std::function<void(ServerParts&)>& change, bool tak
   parts.model_name = "tiny";
   parts.chat_html = [] { return std::string_view("<!doctype html>"); };
   if (change) change(parts);
+  certificate_ = parts.options.certificate;
   auto server = Server::listen(std::move(parts));
   if (!server.ok()) {
     ADD_FAILURE() << server.error().message;
@@ -211,6 +233,14 @@ TestServer::~TestServer() {
   EXPECT_TRUE(status.ok()) << status.error().message;
 }
 
+TestClient TestServer::client() const {
+  TestClient client(port());
+  if (!certificate_.empty()) {
+    EXPECT_TRUE(client.secure(certificate_));
+  }
+  return client;
+}
+
 Status TestServer::stop() {
   server_->drain();
   server_->drain();
@@ -225,14 +255,14 @@ Status TestServer::wait() {
 bool TestServer::wait_until_ready() const {
   const auto end = Clock::now() + std::chrono::minutes(1);
   while (Clock::now() < end) {
-    if (TestClient(port()).get("/health").status == 200) return true;
+    if (client().get("/health").status == 200) return true;
     std::this_thread::sleep_for(milliseconds(5));
   }
   return false;
 }
 
 double TestServer::metric(const std::string& name, const std::string& label) const {
-  std::istringstream lines(TestClient(port()).get("/metrics").body);
+  std::istringstream lines(client().get("/metrics").body);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(name + "{") && line.find(label) != std::string::npos)
       return std::atof(line.c_str() + line.rfind(' '));
@@ -244,7 +274,7 @@ double TestServer::metric(const std::string& name, const std::string& label) con
 bool TestServer::wait_for_stats(const std::function<bool(int64_t, int64_t)>& condition) const {
   const auto end = Clock::now() + std::chrono::minutes(1);
   while (Clock::now() < end) {
-    const auto stats = nlohmann::json::parse(TestClient(port()).get("/stats").body, nullptr, false);
+    const auto stats = nlohmann::json::parse(client().get("/stats").body, nullptr, false);
     if (stats.is_object() && condition(stats["used_pages"], stats["calls"])) return true;
     std::this_thread::sleep_for(milliseconds(5));
   }

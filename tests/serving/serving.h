@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blocking HTTP client over plain sockets and a server, for tests.
+// A blocking HTTP client and a server, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <openssl/types.h>
+
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,10 +33,13 @@ class TestClient {
  public:
   explicit TestClient(int port, const std::string& from = "127.0.0.1", int receive_buffer = 0);
   ~TestClient();
+  // Speaks TLS from now on, with a server whose certificate is in the PEM file `authority`. False: the
+  // handshake failed.
+  bool secure(const std::filesystem::path& authority);
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
   TestClient(TestClient&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
+      : fd_(std::exchange(other.fd_, -1)), tls_(std::move(other.tls_)), rest_(std::move(other.rest_)) {}
 
   bool is_connected() const { return fd_ >= 0; }
   // False: the peer closed the connection.
@@ -55,8 +61,13 @@ class TestClient {
  private:
   bool fill(std::chrono::steady_clock::time_point end);
 
+  struct FreeTls {
+    void operator()(ssl_st* tls) const;
+  };
+
   int fd_ = -1;
-  std::string rest_;  // received bytes that nobody has taken yet
+  std::unique_ptr<ssl_st, FreeTls> tls_;  // null: plain
+  std::string rest_;                      // received bytes that nobody has taken yet
 };
 
 std::string post_text(const std::string& path, const std::string& body, const std::string& headers = "");
@@ -70,6 +81,8 @@ class TestServer {
 
   int port() const { return server_->port(); }
   Server& server() { return *server_; }
+  // A new connection, over TLS if the server has a certificate.
+  TestClient client() const;
   // False: not ready within a minute.
   bool wait_until_ready() const;
   // The value of a sample in /metrics: "vllm:num_requests_running", or with labels beyond the common ones.
@@ -86,6 +99,7 @@ class TestServer {
  private:
   bool wait_for_stats(const std::function<bool(int64_t pages, int64_t calls)>& condition) const;
 
+  std::filesystem::path certificate_;  // empty: no TLS
   std::unique_ptr<Server> server_;
   std::thread thread_;
   std::optional<Status> result_;

@@ -42,7 +42,7 @@ TEST(Server, EveryRouteButHealthWantsAKey) {
   // As a browser sends it, with any name and the key as password ("x:0123456789abcdef-one").
   EXPECT_EQ(client.get("/", "Authorization: Basic eDowMTIzNDU2Nzg5YWJjZGVmLW9uZQ==\r\n").status, 200);
   keys.write("another-key-of-length\n");
-  server.server().reload_keys();
+  server.server().reload();
   while (client.get("/v1/models", "Authorization: Bearer another-key-of-length\r\n").status != 200) {
     std::this_thread::sleep_for(milliseconds(5));
   }

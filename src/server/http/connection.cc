@@ -20,23 +20,36 @@ constexpr size_t kReadSize = 2048;
 
 Connection::Connection(Service* service, Socket socket, std::string address)
     : service_(service),
-      socket_(std::move(socket)),
+      stream_(std::move(socket), service->tls.get()),
       address_(std::move(address)),
-      wake_(socket_.get_executor()) {
+      wake_(stream_.get_executor()) {
   boost::system::error_code ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
   ++service_->connections;
 }
 
 Connection::~Connection() { --service_->connections; }
+
+Connection::Task<bool> Connection::handshake() {
+  ClientStream::SecureSocket* const secure = stream_.secure();
+  if (secure == nullptr) co_return true;
+  set_deadline(service_->limits.header_time);
+  boost::system::error_code error;
+  co_await secure->async_handshake(asio::ssl::stream_base::server,
+                                   asio::redirect_error(asio::use_awaitable, error));
+  set_no_deadline();
+  if (error) service_->metrics.on_drop(DropReason::kHandshake);
+  co_return !error;
+}
 
 Connection::Task<bool> Connection::wait_for_bytes(Duration time) {
   if (buffer_.size() > 0) co_return true;
   set_deadline(time);
   is_idle_ = true;
   boost::system::error_code error;
-  co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+  const size_t count = co_await stream_.async_read_some(buffer_.prepare(kReadSize),
+                                                        asio::redirect_error(asio::use_awaitable, error));
+  buffer_.commit(count);
   is_idle_ = false;
   co_return !error && !service_->is_closing;
 }
@@ -47,7 +60,7 @@ Connection::Task<bool> Connection::write(std::string_view bytes) {
     set_deadline(service_->limits.write_stall);
     const asio::const_buffer rest(bytes.data(), bytes.size());
     const size_t sent =
-        co_await socket_.async_write_some(rest, asio::redirect_error(asio::use_awaitable, error));
+        co_await stream_.async_write_some(rest, asio::redirect_error(asio::use_awaitable, error));
     bytes.remove_prefix(sent);
   }
   set_no_deadline();
@@ -57,31 +70,30 @@ Connection::Task<bool> Connection::write(std::string_view bytes) {
 
 Connection::Task<void> Connection::linger() {
   boost::system::error_code error;
-  socket_.shutdown(Socket::shutdown_send, error);
   set_deadline(service_->limits.close_time);
+  if (ClientStream::SecureSocket* const secure = stream_.secure())
+    co_await secure->async_shutdown(asio::redirect_error(asio::use_awaitable, error));
+  stream_.socket().shutdown(Socket::shutdown_send, error);
   std::array<char, kReadSize> bytes;
   while (!error) {
     const asio::mutable_buffer space(bytes.data(), bytes.size());
-    co_await socket_.async_read_some(space, asio::redirect_error(asio::use_awaitable, error));
+    co_await stream_.socket().async_read_some(space, asio::redirect_error(asio::use_awaitable, error));
   }
 }
 
 void Connection::start_watch() {
   is_watched_ = true;
   ends_watch_ = false;
-  asio::co_spawn(socket_.get_executor(), watch(), asio::detached);
+  asio::co_spawn(stream_.get_executor(), watch(), asio::detached);
 }
 
 Connection::Task<void> Connection::watch() {
   while (!ends_watch_) {
     boost::system::error_code error;
-    co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    const size_t count = co_await stream_.async_read_some(buffer_.prepare(kReadSize),
+                                                          asio::redirect_error(asio::use_awaitable, error));
+    buffer_.commit(count);
     if (ends_watch_) break;
-    if (!error) {
-      const size_t count = socket_.read_some(buffer_.prepare(kReadSize), error);
-      buffer_.commit(count);
-    }
-    if (error == asio::error::would_block) continue;
     const bool is_too_much = buffer_.size() > kReadAhead;
     if (is_too_much) service_->metrics.on_drop(DropReason::kReadAhead);
     if (!error && !is_too_much) continue;
@@ -95,7 +107,7 @@ Connection::Task<void> Connection::watch() {
 Connection::Task<void> Connection::stop_watch() {
   ends_watch_ = true;
   boost::system::error_code ignored;
-  if (is_watched_) socket_.cancel(ignored);
+  if (is_watched_) stream_.socket().cancel(ignored);
   while (is_watched_) co_await wait(Duration(1000));
 }
 
@@ -110,14 +122,14 @@ void Connection::check_deadline(Clock::time_point now) {
   is_expired_ = true;
   set_no_deadline();
   boost::system::error_code ignored;
-  socket_.cancel(ignored);
+  stream_.socket().cancel(ignored);
 }
 
 void Connection::close() {
   boost::system::error_code ignored;
   is_gone_ = true;
-  socket_.shutdown(Socket::shutdown_both, ignored);
-  socket_.cancel(ignored);
+  stream_.socket().shutdown(Socket::shutdown_both, ignored);
+  stream_.socket().cancel(ignored);
   wake();
 }
 

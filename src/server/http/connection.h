@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <chrono>
@@ -11,15 +10,16 @@
 #include <string>
 #include <string_view>
 
+#include "server/http/client_stream.h"
 #include "server/http/service.h"
 
 namespace outrider {
 
-// A socket with a deadline for the operation that its coroutine waits for. It also notices when its peer goes
+// A client with a deadline for the operation that its coroutine waits for. It also notices when its peer goes
 // away. Only the I/O thread uses it.
 class Connection {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  using Socket = ClientStream::Socket;
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::milliseconds;
   template <typename T>
@@ -30,6 +30,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // Agrees on the keys of TLS, where the server has a certificate. False: the peer does not, or not in time.
+  Task<bool> handshake();
   // False: the peer closed the connection, or no bytes came in time.
   Task<bool> wait_for_bytes(Duration time);
   // False: the connection is broken, or no byte was taken for write_stall. The total time is not limited.
@@ -57,7 +59,7 @@ class Connection {
 
   Service& service() { return *service_; }
   const HttpLimits& limits() const { return service_->limits; }
-  Socket& socket() { return socket_; }
+  ClientStream& stream() { return stream_; }
   boost::beast::flat_buffer& buffer() { return buffer_; }
   const std::string& address() const { return address_; }
 
@@ -65,7 +67,7 @@ class Connection {
   Task<void> watch();
 
   Service* service_;
-  Socket socket_;
+  ClientStream stream_;
   std::string address_;
   boost::beast::flat_buffer buffer_;  // bytes that were read and not parsed yet
   boost::asio::steady_timer wake_;

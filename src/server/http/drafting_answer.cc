@@ -36,7 +36,7 @@ ResumeMessage place_of(const OpenMessage& message) {
 class DraftingConnection {
  public:
   explicit DraftingConnection(Exchange* exchange)
-      : exchange_(*exchange), connection_(*exchange->connection), socket_(connection_.socket()) {}
+      : exchange_(*exchange), connection_(*exchange->connection), socket_(connection_.stream()) {}
 
   Connection::Task<void> run(const RequestReader::Message& handshake);
 
@@ -63,7 +63,7 @@ class DraftingConnection {
 
   Exchange& exchange_;
   Connection& connection_;
-  ws::stream<Connection::Socket&> socket_;
+  ws::stream<ClientStream&> socket_;
   DraftingSessions::Key key_ = {};
   std::shared_ptr<DraftingEntry> entry_;  // null: the client has named no session
   std::optional<ErrorMessage> error_;     // ends the session
@@ -87,7 +87,7 @@ Connection::Task<void> DraftingConnection::run(const RequestReader::Message& han
   if (error) co_return;
   service().metrics.on_response(101);
   service().metrics.on_drafting_connection();
-  boost::asio::co_spawn(connection_.socket().get_executor(), write(), boost::asio::detached);
+  boost::asio::co_spawn(connection_.stream().get_executor(), write(), boost::asio::detached);
   co_await read();
   is_over_ = !error_;  // an error is still sent
   connection_.wake();

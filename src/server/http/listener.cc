@@ -146,7 +146,8 @@ Connection::Task<void> Listener::serve(Socket socket, std::string address) {
   const Registration registration(this, &connection);
   std::exception_ptr failure;
   try {
-    bool goes_on = co_await connection.wait_for_bytes(service_->limits.header_time);
+    bool goes_on = co_await connection.handshake();
+    if (goes_on) goes_on = co_await connection.wait_for_bytes(service_->limits.header_time);
     while (goes_on) {
       goes_on = co_await handle_request(connection);
       if (goes_on) goes_on = co_await connection.wait_for_bytes(service_->limits.idle_time);

@@ -84,7 +84,7 @@ std::optional<ApiError> RequestReader::error_of(const Code& error, bool in_heade
 Connection::Task<bool> RequestReader::read_header() {
   connection_->set_deadline(connection_->limits().header_time);
   Code error;
-  co_await http::async_read_header(connection_->socket(), connection_->buffer(), parser_,
+  co_await http::async_read_header(connection_->stream(), connection_->buffer(), parser_,
                                    asio::redirect_error(asio::use_awaitable, error));
   connection_->set_no_deadline();
   if (!error) co_return true;
@@ -156,7 +156,7 @@ Connection::Task<bool> RequestReader::read_body() {
   while (!parser_.is_done()) {
     const auto left = std::chrono::duration_cast<Connection::Duration>(end - Connection::Clock::now());
     connection_->set_deadline(std::min(limits.body_gap, left));
-    co_await http::async_read_some(connection_->socket(), connection_->buffer(), parser_,
+    co_await http::async_read_some(connection_->stream(), connection_->buffer(), parser_,
                                    asio::redirect_error(asio::use_awaitable, error));
     if (error) {
       if (connection_->is_expired()) service.metrics.on_drop(DropReason::kSlowBody);

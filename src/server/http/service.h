@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/ssl/context.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,7 @@ struct Service {
   HttpLimits limits;
   HostNames hosts;
   ApiKeys keys;
+  std::shared_ptr<boost::asio::ssl::context> tls;  // of new connections; null: they are plain
   std::function<std::string_view()> chat_html;
 
   Phase phase = Phase::kLoading;

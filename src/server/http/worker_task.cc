@@ -36,7 +36,7 @@ Connection::Task<bool> run_on_worker(Connection& connection, std::function<void(
   state->waiter = &connection;
   const WorkerTaskWaiter guard(state.get());
   connection.service().worker->submit(
-      [state, job = std::move(job), executor = connection.socket().get_executor()] {
+      [state, job = std::move(job), executor = connection.stream().get_executor()] {
         if (state->is_skipped) return;
         job();
         boost::asio::post(executor, [state] {

@@ -13,9 +13,9 @@
 namespace outrider {
 
 // The reasons for which the server closes a connection.
-enum class DropReason : uint8_t { kSlowReader, kSlowHeader, kSlowBody, kTooMany, kReadAhead };
-inline constexpr std::array<std::string_view, 5> kDropReasons = {"slow_reader", "slow_header", "slow_body",
-                                                                 "too_many_connections", "read_ahead"};
+enum class DropReason : uint8_t { kSlowReader, kSlowHeader, kSlowBody, kTooMany, kReadAhead, kHandshake };
+inline constexpr std::array<std::string_view, 6> kDropReasons = {
+    "slow_reader", "slow_header", "slow_body", "too_many_connections", "read_ahead", "tls_handshake"};
 
 // The counters of the server; EngineStatus has those of the engine. Only the I/O thread uses them.
 class ServerMetrics {

@@ -57,6 +57,7 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
                                {"output_tokens", prompt.output_tokens},
                                {"plain_tokens_per_second", prompt.plain_rate},
                                {"speculative_tokens_per_second", prompt.speculative_rate},
+                               {"steps", prompt.stats.steps},
                                {"acceptance_length", prompt.stats.acceptance_length()},
                                {"identical", prompt.identical}});
   }

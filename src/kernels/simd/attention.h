@@ -62,6 +62,25 @@ void find_entries(const AttentionArgs& args, const AttentionRow& row, int64_t kv
   }
 }
 
+// Heads of the cache that are read soon. They are fetched into the second-level cache while others are
+// computed: in every pass a sequence's cache comes from memory, and requests of the first level are too few
+// to hide that time.
+template <typename V>
+struct ComingHeads {
+  const uint8_t* cache;
+  const BlockEntries* entries;  // null: none
+  int64_t bytes;                // of a head
+
+  void fetch(int begin, int end) const {
+    if (entries == nullptr) return;
+    if (end > entries->count) end = entries->count;
+    for (int i = begin; i < end; ++i) {
+      const uint8_t* const head = cache + entries->offsets[i];
+      for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(head + at, 0, 2);
+    }
+  }
+};
+
 // One row's query of one head, which attends to the first `count` entries of a block.
 struct BlockQuery {
   const float* q;
@@ -118,11 +137,14 @@ float dot_entry(const float* q, const uint8_t* key, int64_t head_dim) {
 
 template <typename V, typename Cached, int kCount>
 void score_entries(const BlockQuery* queries, const uint8_t* keys, const BlockEntries& block,
-                   int64_t head_dim, float* scores) {
+                   int64_t head_dim, float* scores, const ComingHeads<V>& coming) {
   constexpr int kEntries = V::kLanes / kCount;
   int i = 0;
-  for (; i + kEntries <= block.count; i += kEntries)
+  for (; i + kEntries <= block.count; i += kEntries) {
     dot_entries<V, Cached, kCount>(queries, keys, block.offsets + i, head_dim, scores + i);
+    coming.fetch(i, i + kEntries);
+  }
+  coming.fetch(i, kBlock);
   for (; i < block.count; ++i) {
     for (int r = 0; r < kCount; ++r)
       scores[r * kBlock + i] = dot_entry<V, Cached>(queries[r].q, keys + block.offsets[i], head_dim);
@@ -186,10 +208,13 @@ float weigh_scores(float* scores, int count, float largest) {
 // Scores [query][kBlock] of a batch.
 template <typename V, typename Cached, int kCount = kTogether>
 void score_batch(const QueryBatch& batch, const uint8_t* keys, const BlockEntries& block, int64_t head_dim,
-                 float* scores, int first = 0) {
-  for (; first + kCount <= batch.size; first += kCount)
-    score_entries<V, Cached, kCount>(batch.queries + first, keys, block, head_dim, scores + first * kBlock);
-  if constexpr (kCount > 1) score_batch<V, Cached, kCount / 2>(batch, keys, block, head_dim, scores, first);
+                 float* scores, const ComingHeads<V>& coming, int first = 0) {
+  for (; first + kCount <= batch.size; first += kCount) {
+    score_entries<V, Cached, kCount>(batch.queries + first, keys, block, head_dim, scores + first * kBlock,
+                                     first == 0 ? coming : ComingHeads<V>{});
+  }
+  if constexpr (kCount > 1)
+    score_batch<V, Cached, kCount / 2>(batch, keys, block, head_dim, scores, coming, first);
 }
 
 // Weights of a batch's queries, [query][kBlock], and the factors by which their older sums shrink, as many as
@@ -227,7 +252,7 @@ void softmax_batch(const AttentionArgs& args, const QueryBatch& batch, BlockWeig
 // kCount queries from `first` on; the last vector may be a part of one.
 template <typename V, typename Cached, int kCount, int kVectors>
 void add_values(const BlockQuery* queries, const BlockWeights<V>& weights, int first, const uint8_t* values,
-                const int64_t* offsets, Range entries, Range part) {
+                const int64_t* offsets, Range entries, Range part, const ComingHeads<V>& coming) {
   typename V::Floats sums[kCount][kVectors];
   const int64_t left = part.end - part.begin - (kVectors - 1) * V::kLanes;
   const auto width = [left](int v) { return v + 1 < kVectors ? V::kLanes : left; };
@@ -239,6 +264,7 @@ void add_values(const BlockQuery* queries, const BlockWeights<V>& weights, int f
   }
   const float* of_queries = weights.of_entries + first * kBlock;
   for (int64_t i = entries.begin; i < entries.end; ++i) {
+    coming.fetch(static_cast<int>(i), static_cast<int>(i + 1));
     typename V::Floats value[kVectors];
     for (int v = 0; v < kVectors; ++v)
       value[v] = Cached::load(values + offsets[i], part.begin + v * V::kLanes);
@@ -256,47 +282,48 @@ void add_values(const BlockQuery* queries, const BlockWeights<V>& weights, int f
 // All numbers of the outputs of kCount queries.
 template <typename V, typename Cached, int kCount>
 void add_all_values(const QueryBatch& batch, const BlockWeights<V>& weights, int first, const uint8_t* values,
-                    const int64_t* offsets, Range entries, int64_t head_dim) {
+                    const int64_t* offsets, Range entries, int64_t head_dim, const ComingHeads<V>& coming) {
   constexpr int kVectors = kCount > 2 ? V::kValueVectors : 4;
   const BlockQuery* queries = batch.queries + first;
   int64_t d = 0;
   for (; d + kVectors * V::kLanes <= head_dim; d += kVectors * V::kLanes) {
     add_values<V, Cached, kCount, kVectors>(queries, weights, first, values, offsets, entries,
-                                            {d, d + kVectors * V::kLanes});
+                                            {d, d + kVectors * V::kLanes},
+                                            d == 0 ? coming : ComingHeads<V>{});
   }
   for (; d < head_dim; d += V::kLanes) {
     const int64_t end = head_dim < d + V::kLanes ? head_dim : d + V::kLanes;
-    add_values<V, Cached, kCount, 1>(queries, weights, first, values, offsets, entries, {d, end});
+    add_values<V, Cached, kCount, 1>(queries, weights, first, values, offsets, entries, {d, end}, {});
   }
 }
 
 // The whole batch adds the entries that all its queries see; then each adds its own.
 template <typename V, typename Cached, int kCount = kTogether>
 void add_values_of(const QueryBatch& batch, const BlockWeights<V>& weights, const uint8_t* values,
-                   const int64_t* offsets, int64_t head_dim) {
+                   const int64_t* offsets, int64_t head_dim, const ComingHeads<V>& coming) {
   if constexpr (kCount > 1) {
     if (batch.size < kCount)
-      return add_values_of<V, Cached, kCount - 1>(batch, weights, values, offsets, head_dim);
+      return add_values_of<V, Cached, kCount - 1>(batch, weights, values, offsets, head_dim, coming);
   }
   int common = batch.queries[0].count;
   for (int r = 1; r < kCount; ++r) common = batch.queries[r].count < common ? batch.queries[r].count : common;
-  add_all_values<V, Cached, kCount>(batch, weights, 0, values, offsets, {0, common}, head_dim);
+  add_all_values<V, Cached, kCount>(batch, weights, 0, values, offsets, {0, common}, head_dim, coming);
   for (int r = 0; r < kCount; ++r) {
     const int count = batch.queries[r].count;
     if (count > common)
-      add_all_values<V, Cached, 1>(batch, weights, r, values, offsets, {common, count}, head_dim);
+      add_all_values<V, Cached, 1>(batch, weights, r, values, offsets, {common, count}, head_dim, {});
   }
 }
 
-// `block` has the entries of the query that sees most of them.
+// `block` has the entries of the query that sees most of them. Fetches one half of the heads that come next
+// while it scores, and one while it adds values.
 template <typename V, typename Cached>
-void attend_block(const AttentionArgs& args, const BlockEntries& block, const void* k, const void* v,
-                  const QueryBatch& batch) {
+void attend_block(const AttentionArgs& args, const BlockEntries& block, const uint8_t* keys,
+                  const uint8_t* values, const QueryBatch& batch, const ComingHeads<V> (&coming)[2]) {
   BlockWeights<V> weights;
-  const auto* keys = static_cast<const uint8_t*>(k);
-  score_batch<V, Cached>(batch, keys, block, args.head_dim, weights.of_entries);
+  score_batch<V, Cached>(batch, keys, block, args.head_dim, weights.of_entries, coming[0]);
   softmax_batch<V>(args, batch, weights);
-  add_values_of<V, Cached>(batch, weights, static_cast<const uint8_t*>(v), block.offsets, args.head_dim);
+  add_values_of<V, Cached>(batch, weights, values, block.offsets, args.head_dim, coming[1]);
 }
 
 // A block's keys and values as f32, for all heads and rows that see the same entries.
@@ -369,7 +396,7 @@ class AttentionRun {
       const Range entries = {all.begin > within.begin ? all.begin : within.begin,
                              all.end < within.end ? all.end : within.end};
       if (entries.begin >= entries.end) continue;
-      take_entries(row, entries);
+      take_entries(row, entries, all.end);
       const auto count = static_cast<int>(entries.end - entries.begin);
       for (int64_t i = item; i < end; ++i) {
         const int64_t head = (kv_head_ * group_ + place + i - item) * args_.head_dim;
@@ -379,8 +406,8 @@ class AttentionRun {
     flush();
   }
 
-  // Makes the block begin with these entries of the row.
-  void take_entries(const AttentionRow& row, Range entries) {
+  // Makes the block begin with these entries of the row, whose list ends at `end`.
+  void take_entries(const AttentionRow& row, Range entries, int64_t end) {
     // Rows of a prompt have the same entries in order, so that only the longest list is looked up.
     const bool in_order = entries.end <= row.prefix_len;
     const bool is_known = entries.begin == begin_ && entries.end - entries.begin <= block_.count;
@@ -400,6 +427,9 @@ class AttentionRun {
       widen_heads<V, Cached>(block_, widened, args_.v, padded_, wide_.values);
       wide_.entries.count = block_.count;
     }
+    find_entries<V>(args_, row, kv_head_,
+                    {entries.end, end < entries.end + kBlock ? end : entries.end + kBlock}, next_block_);
+    is_fetched_ = false;
   }
 
   // The entries of the block that a query attends to are its first ones. The first of them is that far before
@@ -421,11 +451,20 @@ class AttentionRun {
 
   void flush() {
     if (batch_.size == 0) return;
+    const auto* keys = reinterpret_cast<const uint8_t*>(args_.k);
+    const auto* values = reinterpret_cast<const uint8_t*>(args_.v);
+    const int64_t bytes = cached_head_bytes(args_.kv_type, args_.head_dim);
+    const BlockEntries* const next = is_fetched_ ? nullptr : &next_block_;
     if constexpr (kWiden) {
-      attend_block<V, CachedF32<V>>(args_, wide_.entries, wide_.keys, wide_.values, batch_);
+      attend_block<V, CachedF32<V>>(args_, wide_.entries, reinterpret_cast<const uint8_t*>(wide_.keys),
+                                    reinterpret_cast<const uint8_t*>(wide_.values), batch_,
+                                    {{keys, next, bytes}, {values, next, bytes}});
     } else {
-      attend_block<V, Cached>(args_, block_, args_.k, args_.v, batch_);
+      const BlockEntries* const now = is_fetched_ ? nullptr : &block_;
+      attend_block<V, Cached>(args_, block_, keys, values, batch_,
+                              {{values, now, bytes}, {keys, next, bytes}});
     }
+    is_fetched_ = true;
     batch_.size = 0;
   }
 
@@ -439,6 +478,8 @@ class AttentionRun {
   BlockEntries block_;              // entries of the row that sees most of them
   int64_t begin_ = 0;               // the first one, counted from the beginning of the list
   const int32_t* pages_ = nullptr;  // of its sequence, where the entries are in order
+  BlockEntries next_block_;         // entries that the same row sees after them
+  bool is_fetched_ = true;          // what comes next was fetched
   QueryBatch batch_ = {.queries = {}, .size = 0};
   RunningSoftmax states_[kRun];
 };

@@ -22,7 +22,7 @@ void take(const outrider::ClientMessage& message) {
   } else if (const auto* resume = std::get_if<outrider::ResumeMessage>(&message)) {
     static_cast<void>(session.on_resume(resume->output_length, resume->state_tokens));
   }
-  static_cast<void>(session.next_message(1));
+  static_cast<void>(session.next_message());
 }
 
 void take(const outrider::ServerMessage& message) {

@@ -34,9 +34,9 @@ void serve(outrider::VerifyingSession& session, int round) {
     tokens.push_back(round);
     const std::vector<float> states(2 * tokens.size(), 0.5f);
     session.on_states(states);
-    session.on_tokens(tokens, std::nullopt);
+    session.on_tokens(tokens, std::nullopt, round);
   }
-  while (session.next_message(round)) {
+  while (session.next_message()) {
   }
 }
 

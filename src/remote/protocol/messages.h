@@ -105,7 +105,7 @@ struct VerdictMessage {
   std::vector<TokenId> tokens = {};
   bool is_last = false;
   FinishReason finish_reason = FinishReason::kStop;  // valid in the last one
-  uint32_t server_us = 0;  // from the tree's arrival to this message, so that the rest is the network's
+  uint32_t server_us = 0;  // from the tree's arrival to its outcome; the rest is the network's
 };
 
 enum class RemoteErrorCode : uint8_t {

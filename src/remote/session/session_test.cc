@@ -84,7 +84,7 @@ class Server {
     ++passes_;
     const bool is_end = output_.size() == kLength;
     for (; states_ < output_.size(); ++states_) session_->on_states(state_of(output_, states_));
-    session_->on_tokens(tokens, is_end ? std::optional(FinishReason::kLength) : std::nullopt);
+    session_->on_tokens(tokens, is_end ? std::optional(FinishReason::kLength) : std::nullopt, 0);
     tree_.reset();
     take_tree();
   }
@@ -92,7 +92,7 @@ class Server {
   std::optional<ServerMessage> next_message() {
     if (error_) return ServerMessage(*std::exchange(error_, std::nullopt));
     if (!session_ || !is_attached_) return std::nullopt;
-    auto message = session_->next_message(0);
+    auto message = session_->next_message();
     take_tree();
     return message;
   }
@@ -101,7 +101,7 @@ class Server {
   void lose_client(bool is_noticed) {
     is_attached_ = false;
     error_.reset();
-    while (!is_noticed && session_ && session_->next_message(0)) {
+    while (!is_noticed && session_ && session_->next_message()) {
     }
   }
 
@@ -316,9 +316,20 @@ TEST(VerifyingSession, RefusesTreesAndClientsAheadOfItsOutput) {
   EXPECT_FALSE(session.on_tree({.number = count, .base = 1}, 0).ok());
 }
 
+// A slow network makes the server wait before it can send, which is no time of the server's.
+TEST(VerifyingSession, TellsItsOwnTimeAlone) {
+  VerifyingSession session({.prompt = {1}}, {});
+  ASSERT_TRUE(std::holds_alternative<OpenedMessage>(*session.next_message()));
+  ASSERT_TRUE(session.on_tree({.base = 0}, 100).ok());
+  ASSERT_TRUE(session.next_tree().has_value());
+  const std::vector<TokenId> token = {9};
+  session.on_tokens(token, std::nullopt, 107);
+  EXPECT_EQ(std::get<VerdictMessage>(*session.next_message()).server_us, 7000);
+}
+
 TEST(VerifyingSession, KeepsStatesUntilTheClientConfirmsThem) {
   VerifyingSession session({.prompt = {1, 2, 3}, .states = StateType::kF16}, {.state_size = 2});
-  const auto next = [&] { return session.next_message(0); };
+  const auto next = [&] { return session.next_message(); };
   const auto first_sent = [](const std::optional<ServerMessage>& message) {
     const auto* states = std::get_if<StatesMessage>(&*message);
     return states == nullptr ? -1 : static_cast<int>(states->first);
@@ -327,7 +338,7 @@ TEST(VerifyingSession, KeepsStatesUntilTheClientConfirmsThem) {
   const std::vector<float> prompt = {1, 2, 3, 4, 5, 6};
   session.on_states(prompt);
   const std::vector<TokenId> token = {9};
-  session.on_tokens(token, std::nullopt);
+  session.on_tokens(token, std::nullopt, 0);
   EXPECT_EQ(first_sent(next()), 0);
   ASSERT_TRUE(std::holds_alternative<VerdictMessage>(*next()));
   // The connection broke before the client had all states: they come again, before everything else.

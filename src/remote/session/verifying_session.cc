@@ -54,7 +54,9 @@ std::optional<TokenTree> VerifyingSession::next_tree() {
   return std::nullopt;
 }
 
-void VerifyingSession::on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish) {
+void VerifyingSession::on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish,
+                                 double now_ms) {
+  if (is_verifying_) verified_ms_ = now_ms - verified_since_ms_;
   output_.insert(output_.end(), tokens.begin(), tokens.end());
   is_verifying_ = false;
   finish_ = finish;
@@ -72,7 +74,7 @@ Status VerifyingSession::on_resume(uint32_t output_length, uint32_t state_tokens
   return {};
 }
 
-std::optional<ServerMessage> VerifyingSession::next_message(double now_ms) {
+std::optional<ServerMessage> VerifyingSession::next_message() {
   if (!is_greeted_ && is_verifying_) return std::nullopt;
   if (std::optional<StatesMessage> states = states_.next()) return *std::move(states);
   if (!is_greeted_) {
@@ -87,7 +89,7 @@ std::optional<ServerMessage> VerifyingSession::next_message(double now_ms) {
   VerdictMessage verdict{.first = static_cast<uint32_t>(sent_), .tokens = unsent(), .is_last = is_finished()};
   if (is_finished()) verdict.finish_reason = *finish_;
   constexpr double kMaxUs = std::numeric_limits<uint32_t>::max();
-  verdict.server_us = static_cast<uint32_t>(std::clamp((now_ms - verified_since_ms_) * 1e3, 0.0, kMaxUs));
+  verdict.server_us = static_cast<uint32_t>(std::clamp(verified_ms_ * 1e3, 0.0, kMaxUs));
   sent_ = output_.size();
   is_end_sent_ = is_finished();
   return verdict;

@@ -35,7 +35,7 @@ class VerifyingSession {
   // last call. They come before on_tokens() of the same step.
   void on_states(std::span<const float> rows) { states_.add(rows); }
   // The engine has committed these tokens, which end its work on the tree.
-  void on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish);
+  void on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish, double now_ms);
   // A client that has so many output tokens and states goes on over a new connection: trees sent before are
   // void. Error: it has more than there are, or fewer than it confirmed.
   Status on_resume(uint32_t output_length, uint32_t state_tokens);
@@ -44,7 +44,7 @@ class VerifyingSession {
   // committed, and before OpenedMessage where they are older. After a resumption the first one waits until
   // the engine is done with the tree of the connection before, so that every later verdict is about a tree of
   // the new one.
-  std::optional<ServerMessage> next_message(double now_ms);
+  std::optional<ServerMessage> next_message();
 
   bool is_verifying() const { return is_verifying_; }
   bool is_finished() const { return finish_.has_value(); }
@@ -70,6 +70,7 @@ class VerifyingSession {
   std::deque<Arrived> waiting_;
   uint64_t next_tree_ = 0;        // trees of lower numbers came before
   double verified_since_ms_ = 0;  // arrival of the tree that is verified, or was last
+  double verified_ms_ = 0;        // from then on to its outcome
   bool is_verifying_ = false;
   bool is_greeted_ = false;  // the client of this connection has `limits`
   bool is_end_sent_ = false;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/clock.h"
+
 namespace outrider {
 
 DraftingCall::DraftingCall(const OpenMessage& opened, OpenedMessage limits, uint64_t cache_scope)
@@ -21,7 +23,8 @@ DraftingCall::DraftingCall(const OpenMessage& opened, OpenedMessage limits, uint
 void DraftingCall::add(int /*choice*/, ChoiceDelta delta, std::string& /*events*/) {
   session_.on_states(delta.states);
   session_.on_tokens(delta.tokens,
-                     delta.completion ? std::optional(delta.completion->finish_reason) : std::nullopt);
+                     delta.completion ? std::optional(delta.completion->finish_reason) : std::nullopt,
+                     now_ms());
 }
 
 }  // namespace outrider

@@ -151,7 +151,7 @@ std::optional<std::string> DraftingConnection::next_message() {
   if (error_) return encode(ServerMessage(*error_));
   if (!entry_ || !entry_->call->is_accepted) return std::nullopt;
   VerifyingSession& session = entry_->generation->session();
-  const std::optional<ServerMessage> message = session.next_message(now_ms());
+  const std::optional<ServerMessage> message = session.next_message();
   if (auto tree = session.next_tree()) service().engine->offer(entry_->call->number, *std::move(tree));
   return message ? std::optional(encode(*message)) : std::nullopt;
 }

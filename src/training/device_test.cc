@@ -13,7 +13,9 @@
 #include "training/core/optimizer.h"
 #include "training/evaluation/held_out_agreement.h"
 #include "training/head_data/frozen_target.h"
+#include "training/head_data/generation_progress.h"
 #include "training/head_data/head_batches.h"
+#include "training/head_data/torch_writer.h"
 #include "training/heads/head_export.h"
 #include "training/heads/head_run_fixture.h"
 #include "training/lm/llama.h"
@@ -88,6 +90,19 @@ class DeviceTest : public HeadRunTest {
       (step == 0 ? first : last) = loss.item<double>();
     }
     EXPECT_LT(last, first);
+  }
+
+  // Has the moved target write two texts.
+  void write_texts() {
+    const std::vector<TokenId> prompt = {1, 2, 3};
+    const std::vector<WritingTask> tasks = {
+        {.prompt = prompt, .max_tokens = 20},
+        {.prompt = prompt, .max_tokens = 4, .temperature = 1.0, .top_p = 0.9}};
+    GenerationProgress shown("writing", 2, 0);
+    int texts = 0;
+    const auto sink = [&texts](size_t, const std::vector<TokenId>&) { ++texts; };
+    EXPECT_TRUE(TorchWriter(*target_, 1 << 20).write(tasks, sink, shown).ok());
+    EXPECT_EQ(texts, 2);
   }
 
   std::unique_ptr<FrozenTarget> target_;
@@ -208,6 +223,7 @@ TEST_F(DeviceTest, AGpuHasKernelsForWhatIsAskedOfIt) {
   target_->move_to(kFake, at::kBFloat16);
   for (const HeadRecipe& recipe : head_recipes()) learn_in_bf16(recipe, kFake);
   learn_language(kFake);
+  write_texts();
   EXPECT_GT(fake_device::operations.size(), 50u);
   const auto has_kernel = [](const c10::OperatorName& name) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);

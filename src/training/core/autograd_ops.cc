@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -219,6 +220,18 @@ struct SoftCrossEntropy : Function<SoftCrossEntropy> {
   }
 };
 
+#if TORCH_VERSION_MAJOR >= 2
+// libtorch's own, one kernel on a GPU: the scores are never written to memory.
+at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const int64_t group = q.size(2) / k.size(2);
+  const auto by_head = [&](const at::Tensor& x) { return x.repeat_interleave(group, 2).transpose(1, 2); };
+  return at::scaled_dot_product_attention(q.transpose(1, 2), by_head(k), by_head(v), {}, 0.0,
+                                          /*is_causal=*/true)
+      .transpose(1, 2)
+      .contiguous();
+}
+#endif
+
 }  // namespace
 
 NormedResidual residual_norm(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& weight,
@@ -234,6 +247,9 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
 }
 
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+  if (q.is_cuda()) return fused_attention(q, k, v);
+#endif
   return CausalAttention::apply(q, k, v);
 }
 

@@ -17,6 +17,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // There are `total` units of work in all after all.
+  void expect(int64_t total) { total_ = total; }
   // `detail` is shown after the bar, for example the loss.
   void update(int64_t done, const std::string& detail);
 

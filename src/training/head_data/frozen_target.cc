@@ -105,6 +105,7 @@ Status FrozenTarget::want(const FeatureNeeds& needs) {
   }
   needs_ = needs;
   head_ = needs.likeliest ? output_head().to(needs.type) : at::Tensor();
+  if (head_.defined() && moved_ != nullptr) head_ = head_.to(moved_->device());
   model_->tap({.layers = needs.taps, .final_norm = true});
   return {};
 }
@@ -137,7 +138,7 @@ void FrozenTarget::finish(TargetStates& states) const {
   for (at::Tensor* part : {&states.hidden, &states.features, &states.keys_values}) {
     if (part->defined()) *part = part->to(needs_.type);
   }
-  if (needs_.likeliest) states.likeliest = likeliest_tokens(states.hidden, head_.to(states.hidden.device()));
+  if (needs_.likeliest) states.likeliest = likeliest_tokens(states.hidden, head_);
 }
 
 Result<std::vector<TargetStates>> FrozenTarget::run_kernels(

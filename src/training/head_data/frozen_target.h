@@ -33,6 +33,7 @@ class FrozenTarget {
   ~FrozenTarget();
   // From now on run() computes in libtorch on this device and leaves the states there.
   void move_to(at::Device device, at::ScalarType products);
+  const TorchTarget* moved() const { return moved_.get(); }  // null: it was not moved
 
   const ModelConfig& config() const { return model_->config(); }
   const ModelFile& file() const { return file_; }

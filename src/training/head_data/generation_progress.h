@@ -4,11 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <iterator>
 #include <string>
 #include <utility>
 
-#include "outrider/engine.h"
 #include "training/core/progress.h"
 
 namespace outrider::training {
@@ -20,9 +18,10 @@ class GenerationProgress {
   GenerationProgress(std::string label, int64_t total, int64_t done)
       : shown_(std::move(label), total, done), done_(done) {}
 
-  void add(const outrider::Progress& news) {
-    tokens_ += std::ssize(news.tokens);
-    done_ += news.completion != nullptr ? 1 : 0;
+  // More tokens were written, and so many texts were completed.
+  void add(int64_t tokens, int64_t texts) {
+    tokens_ += tokens;
+    done_ += texts;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     char detail[64];
     std::snprintf(detail, sizeof detail, "%.0f tokens/s", static_cast<double>(tokens_) / seconds);

@@ -17,17 +17,20 @@ struct HeadOptions {
   std::filesystem::path out;
   std::filesystem::path init;  // a head of this kind and shape to begin with; empty: as the kind begins
   // Text:
-  int64_t context = 256;              // tokens of the longest window
-  int64_t batch_tokens = 2048;        // at most, per step
-  int64_t windows_per_source = 4000;  // drawn at random from text that is not regenerated
-  int64_t self_questions = 0;         // messages that the target writes as a user, to answer them
-  int64_t regenerate = 0;             // prompts the target answers anew; 0: responses as they are
-  std::filesystem::path responses;    // folder that keeps the new answers; empty: below `out`
-  int64_t response_tokens = 128;      // at most, per new answer
-  double sampled_share = 0.25;        // share of the new answers that are sampled; the others are greedy
-  double temperature = 0.8;           // of the sampled answers
+  int64_t context = 256;                 // tokens of the longest window
+  int64_t batch_tokens = 2048;           // at most, per step
+  int64_t windows_per_source = 4000;     // drawn at random from text that is not regenerated
+  int64_t self_questions = 0;            // messages that the target writes as a user, to answer them
+  std::filesystem::path question_kinds;  // .jsonl file of their kinds; empty: as the chat template begins
+  int64_t regenerate = 0;                // prompts the target answers anew; 0: responses as they are
+  std::filesystem::path responses;       // folder that keeps the new answers; empty: below `out`
+  int64_t response_tokens = 128;         // at most, per new answer
+  double sampled_share = 0.25;           // share of the new answers that are sampled; the others are greedy
+  double temperature = 0.8;              // of the sampled answers
+  int64_t writing_memory_mib = 4096;     // keys and values of texts that the target writes on a GPU
   // Optimizer:
   int64_t steps = 1500;
+  double time_limit_s = 0.0;  // > 0: as many steps as fit, instead of `steps`
   int64_t warmup = 50;
   double learning_rate = 1e-3;
   double final_learning_rate = 5e-5;

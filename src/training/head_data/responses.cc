@@ -15,17 +15,17 @@
 
 #include "base/counter_rng.h"
 #include "base/log.h"
-#include "outrider/engine.h"
 #include "platform/durable_file.h"
 #include "training/core/safetensors_file.h"
 #include "training/head_data/generation_progress.h"
+#include "training/head_data/open_writer.h"
+#include "training/head_data/text_writer.h"
 
 namespace outrider::training {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kBatch = 64;              // requests in the engine's batch
 constexpr size_t kPart = 256;           // answers per file
 constexpr size_t kLongestPrompt = 768;  // tokens
 constexpr size_t kTextPrompt = 64;      // tokens of a text without prompt that are its prompt
@@ -212,36 +212,39 @@ Status AnswerFolder::add(std::span<const Document> documents) {
   return write_part(part(next_), documents);
 }
 
-// Answers all questions with concurrent requests. The folder keeps the answers in the order of asking.
-Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> questions,
+// Answers all questions. The folder keeps the answers in the order of asking.
+Result<std::vector<Document>> answer(TextWriter& writer, std::span<const Question> questions,
                                      const HeadOptions& options, AnswerFolder& folder,
                                      GenerationProgress& shown) {
+  std::vector<WritingTask> tasks;
+  for (const Question& question : questions) {
+    const uint64_t seed = draw_of(question, options.seed);
+    const bool is_sampled = random_uniform({.seed = seed}) < options.sampled_share;
+    tasks.push_back({.prompt = question.prompt,
+                     .max_tokens = options.response_tokens,
+                     .temperature = is_sampled ? options.temperature : 0.0,
+                     .seed = seed});
+  }
   std::vector<Document> documents(questions.size());
-  std::vector<bool> finished(questions.size());
-  for (size_t i = 0; i < questions.size(); ++i) {
-    documents[i].tokens.assign(questions[i].prompt.begin(), questions[i].prompt.end());
-    documents[i].counted.assign(questions[i].prompt.size(), 0);
-    Request request{.prompt = documents[i].tokens, .max_tokens = options.response_tokens};
-    request.sampling.seed = draw_of(questions[i], options.seed);
-    const double u = random_uniform({.seed = request.sampling.seed});
-    request.sampling.temperature = u < options.sampled_share ? static_cast<float>(options.temperature) : 0.0f;
-    const auto sink = [&documents, &finished, &shown, i](RequestId, const outrider::Progress& progress) {
-      shown.add(progress);
-      Document& document = documents[i];
-      document.tokens.insert(document.tokens.end(), progress.tokens.begin(), progress.tokens.end());
-      document.counted.resize(document.tokens.size(), 1);
-      finished[i] = progress.completion != nullptr;
-    };
-    OUTRIDER_TRY([[maybe_unused]] const RequestId id, engine.submit(std::move(request), sink));
-  }
-  size_t kept = 0, done = 0;  // leading answers that are in the folder, and that are finished
-  for (bool more = true; more;) {
-    more = engine.step();
-    while (done < finished.size() && finished[done]) ++done;
-    if (done == kept || (more && done - kept < kPart)) continue;
-    OUTRIDER_RETURN_IF_ERROR(folder.add(std::span(documents).subspan(kept, done - kept)));
+  size_t kept = 0, done = 0;  // leading answers that are in the folder, and that are complete
+  Status stored;
+  const auto keep = [&](size_t least) {
+    while (done < documents.size() && !documents[done].tokens.empty()) ++done;
+    if (!stored.ok() || done - kept < least) return;
+    stored = folder.add(std::span(documents).subspan(kept, done - kept));
     kept = done;
-  }
+  };
+  const auto sink = [&](size_t i, std::vector<TokenId> text) {
+    Document& document = documents[i];
+    document.tokens.assign(questions[i].prompt.begin(), questions[i].prompt.end());
+    document.counted.assign(document.tokens.size(), 0);
+    document.tokens.insert(document.tokens.end(), text.begin(), text.end());
+    document.counted.resize(document.tokens.size(), 1);
+    keep(kPart);
+  };
+  OUTRIDER_RETURN_IF_ERROR(writer.write(tasks, sink, shown));
+  keep(1);
+  OUTRIDER_RETURN_IF_ERROR(stored);
   return documents;
 }
 
@@ -263,14 +266,6 @@ fs::path response_folder(const HeadOptions& options) {
   return options.responses.empty() ? options.out / "responses" : options.responses;
 }
 
-EngineOptions answering_engine(const HeadOptions& options) {
-  EngineOptions engine;
-  engine.model = options.target;
-  engine.threads = options.threads;
-  engine.max_batch = kBatch;
-  return engine;
-}
-
 Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
                                                          const DocumentSource& questions,
                                                          const HeadOptions& options,
@@ -287,8 +282,8 @@ Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<Docum
   GenerationProgress progress("answering prompts", std::ssize(prompts),
                               std::ssize(prompts) - std::ssize(asked));
   if (!asked.empty()) {
-    OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(answering_engine(options)));
-    OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, asked, options, folder, progress));
+    OUTRIDER_TRY(const std::unique_ptr<TextWriter> writer, open_writer(options, target));
+    OUTRIDER_TRY(std::vector<Document> documents, answer(*writer, asked, options, folder, progress));
     for (Document& document : documents) answers[prompt_part(document)].push_back(std::move(document));
   }
   DocumentSource answered{.name = "responses", .documents = {}};

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "outrider/engine.h"
 #include "outrider/result.h"
 #include "training/head_data/documents.h"
 #include "training/head_data/frozen_target.h"
@@ -15,11 +14,9 @@ namespace outrider::training {
 
 // The folder that keeps answers.
 std::filesystem::path response_folder(const HeadOptions& options);
-// The engine that writes them.
-EngineOptions answering_engine(const HeadOptions& options);
 
-// Answers all questions and options.regenerate of the documents' prompts, as many of each source, with the
-// serving engine and returns prompts and responses as documents of which the responses count. The beginning
+// Has the target answer all questions and options.regenerate of the documents' prompts, as many of each
+// source, and returns prompts and responses as documents of which the responses count. The beginning
 // of a text without prompt is its prompt. The folder options.responses (or one below options.out) keeps the
 // answers by prompt: later runs with this target and these sampling options read them and generate only the
 // missing ones. Error: the folder holds answers of another target or with other options.

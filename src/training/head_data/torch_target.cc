@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "training/core/autograd_ops.h"
 #include "training/head_data/head_data.h"
@@ -90,33 +92,42 @@ at::Tensor TorchTarget::attention(const Heads& heads) const {
   return masked_attention(heads.q, heads.k, heads.v, outside_of_window(length, window, device_));
 }
 
-std::vector<TargetStates> TorchTarget::run(std::span<const std::span<const TokenId>> windows,
-                                           const FeatureNeeds& needs) const {
-  const at::NoGradGuard no_grad;
-  const at::Tensor tokens = padded_tokens(windows).to(device_);
-  const int64_t count = tokens.size(0), length = tokens.size(1), rows = count * length;
-  const auto by_window = [&](const at::Tensor& all) { return all.view({count, length, -1}); };
-  const Rotations rotations = make_rotations(config_, length, device_);
-  std::vector<at::Tensor> taps, entries;
-  const auto tap = [&](int64_t layer, const at::Tensor& states) {
-    if (std::find(needs.taps.begin(), needs.taps.end(), layer) != needs.taps.end()) taps.push_back(states);
-  };
-  at::Tensor x = at::embedding(embedding_, tokens.flatten()).to(at::kFloat);
+at::Tensor TorchTarget::forward(const at::Tensor& tokens, const Rotations& rotations, const Attend& attend,
+                                const Tap& tap) const {
+  const int64_t rows = tokens.size(0);
+  at::Tensor x = at::embedding(embedding_, tokens).to(at::kFloat);
   at::Tensor delta = at::zeros(x.sizes(), x.options().dtype(type_));
-  for (int64_t i = 0; i < config_.layer_count; ++i) {
-    const Layer& layer = layers_[static_cast<size_t>(i)];
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
     const NormedResidual in = residual_norm(x, delta, layer.input_norm, config_.norm.epsilon);
-    tap(i, in.sum);
-    const Heads own = heads(layer, in.normed, rotations);
-    if (needs.keys_values) entries.push_back(at::stack({own.k, own.v}, 3));
-    const at::Tensor mixed = layer.output(attention(own).reshape({rows, -1}));
-    const NormedResidual middle = residual_norm(in.sum, mixed, layer.mlp_norm, config_.norm.epsilon);
+    if (tap) tap(static_cast<int64_t>(i), in.sum);
+    const at::Tensor mixed = attend(i, heads(layer, in.normed, rotations)).reshape({rows, -1});
+    const NormedResidual middle =
+        residual_norm(in.sum, layer.output(mixed), layer.mlp_norm, config_.norm.epsilon);
     x = middle.sum;
     delta = layer.down(swiglu(layer.gate_up(middle.normed)));
   }
   const NormedResidual out = residual_norm(x, delta.to(at::kFloat), final_norm_, config_.norm.epsilon);
-  tap(config_.layer_count, out.sum);
-  const at::Tensor hidden = by_window(out.normed);
+  if (tap) tap(config_.layer_count, out.sum);
+  return out.normed;
+}
+
+std::vector<TargetStates> TorchTarget::run(std::span<const std::span<const TokenId>> windows,
+                                           const FeatureNeeds& needs) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor tokens = padded_tokens(windows).to(device_);
+  const int64_t count = tokens.size(0), length = tokens.size(1);
+  const auto by_window = [&](const at::Tensor& all) { return all.view({count, length, -1}); };
+  std::vector<at::Tensor> taps, entries;
+  const auto attend = [&](size_t, const Heads& own) {
+    if (needs.keys_values) entries.push_back(at::stack({own.k, own.v}, 3));
+    return attention(own);
+  };
+  const auto tap = [&](int64_t layer, const at::Tensor& stream) {
+    if (std::find(needs.taps.begin(), needs.taps.end(), layer) != needs.taps.end()) taps.push_back(stream);
+  };
+  const at::Tensor hidden =
+      by_window(forward(tokens.flatten(), make_rotations(config_, length, device_), attend, tap));
   const at::Tensor features = taps.empty() ? at::Tensor() : by_window(at::cat(taps, -1));
   const at::Tensor keys_values = entries.empty() ? at::Tensor() : at::stack(entries, 2).to(at::kFloat);
   std::vector<TargetStates> states;
@@ -128,6 +139,93 @@ std::vector<TargetStates> TorchTarget::run(std::span<const std::span<const Token
     states.push_back({.hidden = own(hidden), .features = own(features), .keys_values = own(keys_values)});
   }
   return states;
+}
+
+int64_t TorchTarget::bytes_per_entry() const {
+  return 2 * config_.layer_count * config_.kv_head_count * config_.head_dim *
+         static_cast<int64_t>(c10::elementSize(type_));
+}
+
+TorchTarget::Memory TorchTarget::make_memory(int64_t texts, int64_t capacity) const {
+  Memory memory;
+  const auto options = at::TensorOptions().dtype(type_).device(device_);
+  for (int64_t i = 0; i < config_.layer_count; ++i) {
+    for (std::vector<at::Tensor>* part : {&memory.keys, &memory.values})
+      part->push_back(at::zeros({texts, config_.kv_head_count, capacity, config_.head_dim}, options));
+  }
+  memory.rotations = make_rotations(config_, capacity, device_);
+  return memory;
+}
+
+void TorchTarget::Memory::keep(const at::Tensor& rows) {
+  for (std::vector<at::Tensor>* part : {&keys, &values}) {
+    for (at::Tensor& layer : *part) layer = layer.index_select(0, rows);
+  }
+}
+
+at::Tensor TorchTarget::read_prompts(std::span<const std::span<const TokenId>> prompts, int64_t first,
+                                     Memory& memory) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor tokens = padded_tokens(prompts).to(device_);
+  const int64_t count = tokens.size(0), length = tokens.size(1);
+  // The padding may be longer than the memory.
+  const int64_t kept = std::min(length, memory.capacity());
+  const auto attend = [&](size_t layer, const Heads& own) {
+    const auto keep = [&](at::Tensor& all, const at::Tensor& entries) {
+      all.narrow(0, first, count).narrow(2, 0, kept).copy_(entries.narrow(1, 0, kept).transpose(1, 2));
+    };
+    keep(memory.keys[layer], own.k);
+    keep(memory.values[layer], own.v);
+    return attention(own);
+  };
+  const at::Tensor states = forward(tokens.flatten(), make_rotations(config_, length, device_), attend);
+  std::vector<int64_t> last;
+  for (int64_t i = 0; i < count; ++i)
+    last.push_back(i * length + std::ssize(prompts[static_cast<size_t>(i)]) - 1);
+  return states.index_select(0, at::tensor(last, at::kLong).to(device_));
+}
+
+// Attention of one query per text to the entries of the memory, which end where `unseen`, bool [texts, 1,
+// entries], ends.
+at::Tensor TorchTarget::attention_to(const Heads& own, size_t layer, const at::Tensor& unseen,
+                                     Memory& memory) const {
+  const int64_t texts = unseen.size(0), entries = unseen.size(2), dim = config_.head_dim;
+  const int64_t kv_heads = config_.kv_head_count, group = config_.head_count / kv_heads;
+  const auto seen = [&](const at::Tensor& all) {  // [texts * kv_heads, entries, head_dim]
+    return all.view({texts * kv_heads, -1, dim}).narrow(1, 0, entries);
+  };
+  const at::Tensor queries = own.q.reshape({texts * kv_heads, group, dim});
+  const at::Tensor scores = at::bmm(queries, seen(memory.keys[layer]).transpose(1, 2)).to(at::kFloat) /
+                            std::sqrt(static_cast<double>(dim));
+  const at::Tensor distribution =
+      at::softmax(scores.view({texts, kv_heads * group, entries})
+                      .masked_fill(unseen, -std::numeric_limits<double>::infinity()),
+                  -1)
+          .to(type_);
+  return at::bmm(distribution.view({texts * kv_heads, group, entries}), seen(memory.values[layer]));
+}
+
+at::Tensor TorchTarget::append(const at::Tensor& tokens, const at::Tensor& positions, int64_t entries,
+                               Memory& memory) const {
+  const at::NoGradGuard no_grad;
+  const int64_t texts = tokens.size(0), kv_heads = config_.kv_head_count, dim = config_.head_dim;
+  const int64_t window = config_.layer_traits.front().window;
+  const auto whole = at::TensorOptions().dtype(at::kLong).device(device_);
+  const at::Tensor distance = positions.unsqueeze(1) - at::arange(entries, whole);
+  at::Tensor unseen = distance.lt(0);
+  if (window > 0) unseen = at::logical_or(unseen, distance.ge(window));
+  // Rows of keys.view({-1, head_dim}): one of every text and head.
+  const at::Tensor slots = (at::arange(texts * kv_heads, whole).view({texts, kv_heads}) * memory.capacity() +
+                            positions.unsqueeze(1))
+                               .flatten();
+  const auto attend = [&](size_t layer, const Heads& own) {
+    memory.keys[layer].view({-1, dim}).index_copy_(0, slots, own.k.reshape({-1, dim}));
+    memory.values[layer].view({-1, dim}).index_copy_(0, slots, own.v.reshape({-1, dim}));
+    return attention_to(own, layer, unseen.unsqueeze(1), memory);
+  };
+  const Rotations rotations{memory.rotations.cos.index_select(0, positions),
+                            memory.rotations.sin.index_select(0, positions)};
+  return forward(tokens, rotations, attend);
 }
 
 }  // namespace outrider::training

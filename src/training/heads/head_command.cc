@@ -41,6 +41,9 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
                   "messages that the target itself writes as a user and then answers, in place of --data or "
                   "beside it")
       ->check(not_negative);
+  command.add_option("--question-kinds", options.question_kinds,
+                     ".jsonl file of the kinds of these messages (\"system\", \"question\" with {} for the "
+                     "message, \"max_tokens\", \"temperature\"); none: as a user begins a chat");
   command
       .add_option("--regenerate", options.regenerate,
                   "prompts that the target answers itself, as many of each source; 0: text as it is")
@@ -54,6 +57,10 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--temperature", options.temperature, "temperature of the sampled answers")
       ->check(positive);
+  command
+      .add_option("--writing-memory", options.writing_memory_mib,
+                  "MiB for keys and values of texts that the target writes on a GPU")
+      ->check(positive);
 }
 
 void add_head_options(CLI::App& command, HeadOptions& options) {
@@ -61,6 +68,12 @@ void add_head_options(CLI::App& command, HeadOptions& options) {
   if (command.get_option_no_throw("--init") == nullptr)  // draft models have one of their own
     command.add_option("--init", options.init, "folder of a head of this kind and shape to begin with");
   command.option_defaults()->group("Optimizer");
+  command
+      .add_option("--time-limit", options.time_limit_s,
+                  "seconds of training, without the last measurement: as many steps as fit take the place of "
+                  "--steps; "
+                  "0: none")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--muon,!--adamw", options.is_muon,
                    "Muon for the matrices between hidden units, and AdamW for the others; or AdamW for all");
   command

@@ -37,6 +37,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kHistoryInterval = 20;  // steps per point of the loss curve
+constexpr int64_t kStepsBeforeFit = 5;    // that show a run with a time limit how long a step takes
 
 // The data a run learns from and the probe that measures it.
 struct HeadMaterial {
@@ -94,6 +95,7 @@ class HeadRun {
 
  private:
   Result<double> train_step(int64_t step);
+  void fit_steps(int64_t done, int64_t taken, TrainingSpeed::Clock::time_point start);
   Status evaluate(int64_t step);
   std::vector<double> rankings(int64_t step) const;
   Status serve(const fs::path& folder, AcceptancePoint& point) const;
@@ -155,7 +157,7 @@ Result<double> HeadRun::train_step(int64_t step) {
   TrainingSpeed::add(speed_.states_s, start);
   for (const Window& window : windows) speed_.tokens += std::ssize(window.tokens);
   batch.seed = seed;
-  batch.progress = static_cast<double>(step) / static_cast<double>(options_.steps);
+  batch.progress = static_cast<double>(step) / static_cast<double>(schedule_.steps);
   start = TrainingSpeed::Clock::now();
   const at::Tensor loss = head_.loss(batch).loss;
   loss.backward();
@@ -204,14 +206,14 @@ Status HeadRun::evaluate(int64_t step) {
                                                                          .target = target_.name(),
                                                                          .history = history_,
                                                                          .baselines = baselines_,
-                                                                         .steps = options_.steps,
+                                                                         .steps = schedule_.steps,
                                                                          .parameters = parameter_count()}));
 }
 
 // The temperatures at which the nodes of a tree are ranked in the measurement at `step`. Each costs a run
 // over all prompts, so that only the first and the last measurement look for the best one.
 std::vector<double> HeadRun::rankings(int64_t step) const {
-  if (history_.acceptance.empty() || step == options_.steps) return {1.0, 0.6, 0.4, 0.25};
+  if (history_.acceptance.empty() || step == schedule_.steps) return {1.0, 0.6, 0.4, 0.25};
   return {history_.acceptance.back().ranking};
 }
 
@@ -255,6 +257,14 @@ Status HeadRun::save(int64_t step) {
   return {};
 }
 
+// As many steps in all as the speed since `start` allows within the time limit.
+void HeadRun::fit_steps(int64_t done, int64_t taken, TrainingSpeed::Clock::time_point start) {
+  double elapsed = 0.0;
+  TrainingSpeed::add(elapsed, start);
+  const double left = (options_.time_limit_s - elapsed) / elapsed * static_cast<double>(taken);
+  schedule_.steps = done + std::max<int64_t>(0, std::llround(left));
+}
+
 Status HeadRun::train() {
   OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
   log_info("measuring drafters to compare with");
@@ -263,9 +273,11 @@ Status HeadRun::train() {
     log_info(baseline.name + ": acceptance length " +
              std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
   const int64_t first = optimizer_.steps_taken();
-  Progress progress("training " + recipe_.command, options_.steps, first);
+  if (options_.time_limit_s > 0) schedule_.steps = std::max(options_.steps, first + kStepsBeforeFit);
+  Progress progress("training " + recipe_.command, schedule_.steps, first);
   const InterruptGuard guard({SIGINT, SIGTERM}, InterruptGuard::Repeats::kEndProgram);
-  for (int64_t step = first; step < options_.steps; ++step) {
+  const auto start = TrainingSpeed::Clock::now();
+  for (int64_t step = first; step < schedule_.steps; ++step) {
     OUTRIDER_TRY(const double loss, train_step(step));
     history_.unfinished += loss;
     const int64_t done = step + 1;
@@ -275,8 +287,10 @@ Status HeadRun::train() {
     char detail[192];
     std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.1e  %s", loss, last_norm_,
                   schedule_.at(step), speed_.text().c_str());
+    if (options_.time_limit_s > 0 && done - first >= kStepsBeforeFit) fit_steps(done, done - first, start);
+    progress.expect(schedule_.steps);
     progress.update(done, detail);
-    const bool is_last = done == options_.steps;
+    const bool is_last = done == schedule_.steps;
     // Neither a signal nor a failed evaluation loses the steps taken: the checkpoint is written first.
     const bool measures = done % options_.evaluate_every == 0 || is_last;
     Status ended;

@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +42,8 @@ struct FakeHead {
   std::map<std::string, std::vector<int64_t>> integers;  // I64, of one dimension
   std::map<std::string, std::vector<uint8_t>> flags;     // BOOL, of one dimension
   float scale = 1.0f;                                    // factor of all tensors but norms
+  // Matrices hold whole multiples of a scale of their row, as F32 numbers or as bytes with these scales.
+  enum class Matrices { kPlain, kRounded, kBytes } matrices = Matrices::kPlain;
 
   FakeHead() {
     static int count = 0;
@@ -81,7 +85,10 @@ struct FakeHead {
 
   std::filesystem::path write() const {
     std::filesystem::create_directories(path_);
-    std::ofstream(path_ / "config.json") << config.dump();
+    nlohmann::json written = config;
+    if (matrices == Matrices::kBytes)
+      written["quantization_config"] = {{"quant_method", "compressed-tensors"}, {"format", "int-quantized"}};
+    std::ofstream(path_ / "config.json") << written.dump();
     nlohmann::json header = nlohmann::json::object();
     std::string data;
     const auto add = [&](const std::string& name, const char* type, const std::vector<int64_t>& shape,
@@ -95,7 +102,17 @@ struct FakeHead {
       if (name.find("norm") == std::string::npos) {
         for (float& value : values) value *= scale;
       }
-      add(name, "F32", shape, values);
+      if (matrices == Matrices::kPlain || shape.size() != 2 || !name.ends_with(".weight")) {
+        add(name, "F32", shape, values);
+        continue;
+      }
+      const Rounded rounded = round_rows(values, shape[1]);
+      if (matrices == Matrices::kBytes) {
+        add(name, "I8", shape, rounded.codes);
+        add(name + "_scale", "F32", {shape[0], 1}, rounded.scales);
+      } else {
+        add(name, "F32", shape, rounded.values);
+      }
     }
     for (const auto& [name, values] : integers) add(name, "I64", {std::ssize(values)}, values);
     for (const auto& [name, values] : flags) add(name, "BOOL", {std::ssize(values)}, values);
@@ -107,6 +124,25 @@ struct FakeHead {
   }
 
  private:
+  struct Rounded {
+    std::vector<int8_t> codes;
+    std::vector<float> scales;  // by row
+    std::vector<float> values;  // code times scale
+  };
+  static Rounded round_rows(const std::vector<float>& values, int64_t columns) {
+    Rounded rounded;
+    for (auto row = values.begin(); row != values.end(); row += columns) {
+      float largest = 0.0f;
+      std::for_each(row, row + columns, [&](float value) { largest = std::max(largest, std::abs(value)); });
+      rounded.scales.push_back(largest / 127.0f);
+      std::for_each(row, row + columns, [&](float value) {
+        rounded.codes.push_back(static_cast<int8_t>(std::lround(value / rounded.scales.back())));
+        rounded.values.push_back(static_cast<float>(rounded.codes.back()) * rounded.scales.back());
+      });
+    }
+    return rounded;
+  }
+
   std::filesystem::path path_;
 };
 

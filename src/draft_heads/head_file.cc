@@ -16,6 +16,7 @@
 #include "draft_heads/gguf_module.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/model_tensors.h"
+#include "formats/quantized/quantization.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -23,11 +24,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The tensors that stand for a quantised matrix, by the ends of their names.
+constexpr std::string_view kCodes[] = {".weight", ".weight_packed", ".qweight"};
+constexpr std::string_view kOtherParts[] = {
+    ".weight_scale", ".weight_scale_inv", ".weight_shape", ".weight_zero_point",
+    ".weight_g_idx", ".qzeros",           ".scales",       ".g_idx"};
+
+// The name of the matrix whose codes are stored as `name`: "fc.weight" of "fc.weight_packed"; or nullopt.
+std::optional<std::string> matrix_of(std::string_view name) {
+  for (const std::string_view end : kCodes) {
+    if (name.ends_with(end)) return fmt::format("{}.weight", name.substr(0, name.size() - end.size()));
+  }
+  return std::nullopt;
+}
+
 // The method that a head's tensors are for, by their names.
 std::optional<Method> recognise(const StoredTensors& tensors) {
-  std::vector<std::string_view> names;
-  for (const auto& [name, entry] : tensors) names.push_back(name);
-  return recognise_head(names);
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : tensors) names.push_back(matrix_of(name).value_or(name));
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return recognise_head(views);
 }
 
 uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
@@ -68,6 +84,27 @@ Result<OpenTensors> open_tensors(const fs::path& directory) {
   return OpenTensors{std::move(storage), std::move(tensors)};
 }
 
+// Adds the quantised matrices to head.file.tensors as rows of numbers. In head.tensors each is one tensor
+// then.
+Status attach_quantized(ModelStorage& storage, HeadFile& head) {
+  OUTRIDER_TRY(const Quantization quantization, read_quantization(head.config.root()));
+  const StoredTensors stored = head.tensors;
+  const QuantizedCheckpoint checkpoint{stored, quantization, head.file.path.string(), storage.sources};
+  for (const auto& [name, codes] : stored) {
+    const std::optional<std::string> whole = matrix_of(name);
+    if (!whole) continue;
+    OUTRIDER_TRY(const auto matrix, find_quantized(checkpoint, *whole));
+    if (!matrix) continue;
+    head.file.tensors.insert_or_assign(*whole, *matrix);
+    head.tensors.erase(name);
+    const std::string module = whole->substr(0, whole->rfind('.'));
+    for (const std::string_view part : kOtherParts) head.tensors.erase(module + std::string(part));
+    head.tensors.insert_or_assign(*whole,
+                                  StoredTensor{codes.dtype_name, std::nullopt, matrix->shape, codes.data});
+  }
+  return {};
+}
+
 Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors opened) {
   OUTRIDER_TRY(JsonFile config, JsonFile::read(directory / "config.json"));
   const auto& tensors = opened.directory.tensors();
@@ -82,8 +119,10 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
     file.mapped.push_back(mapped.bytes());
     file.stamps.push_back(mapped.stamp());
   }
-  file.storage = std::move(opened.storage);
-  return HeadFile{.method = method, .config = std::move(config), .file = std::move(file), .tensors = tensors};
+  file.storage = opened.storage;
+  HeadFile head{.method = method, .config = std::move(config), .file = std::move(file), .tensors = tensors};
+  OUTRIDER_RETURN_IF_ERROR(attach_quantized(*opened.storage, head));
+  return head;
 }
 
 // A whole model may bring a head along. In models that also see, the names of the language model are longer.
@@ -189,7 +228,9 @@ Result<std::vector<float>> read_numbers(const HeadFile& head, const std::string&
   }
   const TensorView& tensor = found->second;
   std::vector<float> numbers(static_cast<size_t>(tensor.rows() * tensor.cols()));
-  dequantize_row(tensor.dtype, tensor.data, numbers.data(), std::ssize(numbers));
+  std::vector<std::byte> made;
+  for (int64_t row = 0; row < tensor.rows(); ++row)
+    dequantize_row(tensor.dtype, tensor.row(row, made), numbers.data() + row * tensor.cols(), tensor.cols());
   return numbers;
 }
 

@@ -240,6 +240,29 @@ TEST_P(RecurrentHeadTest, MaskedPlacesAgreeWithPyTorch) {
   }
 }
 
+// The logits of a head in 8 bits are those of a head of the same numbers, bit by bit.
+TEST_P(RecurrentHeadTest, MatricesMayBeStoredInEightBits) {
+  const json goldens = read_head_goldens();
+  for (const json& golden : goldens["cases"]) {
+    SCOPED_TRACE(golden["name"].get<std::string>());
+    const auto logits = [&](FakeHead::Matrices matrices) {
+      FakeHead made;
+      fill_head(made, golden);
+      made.matrices = matrices;
+      const auto head =
+          load(made.write(), &*target_,
+               {.kernels = *select_kernels(GetParam()), .pool = &pool_, .weights = DType::kF32});
+      EXPECT_TRUE(head.ok()) << head.error().message;
+      const std::vector<TokenId> tokens = {5, 17, 40};
+      const auto features = fake_tensor("features", {3, (*head)->feature_size()});
+      return HeadRun(head->get(), 16).commit(tokens, features.data());
+    };
+    const std::vector<float> stored = logits(FakeHead::Matrices::kBytes);
+    EXPECT_EQ(stored, logits(FakeHead::Matrices::kRounded));
+    EXPECT_NE(stored, logits(FakeHead::Matrices::kPlain));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, RecurrentHeadTest, testing::ValuesIn([] {
                            std::vector<std::string> names;
                            for (const auto name : available_kernels()) names.emplace_back(name);
@@ -295,6 +318,20 @@ TEST_F(RecurrentHeadFile, EveryTensorOfEveryLayoutIsNeeded) {
     whole.tensors["extra.weight"] = {3};
     EXPECT_THAT(refusal(whole), HasSubstr("tensor extra.weight does not belong")) << golden["name"];
   }
+}
+
+TEST_F(RecurrentHeadFile, QuantizedMatricesAreChecked) {
+  for (const json& golden : read_head_goldens()["cases"]) {
+    FakeHead made;
+    fill_head(made, golden);
+    made.matrices = FakeHead::Matrices::kBytes;
+    ASSERT_EQ(refusal(made), "") << golden["name"];
+    made.config["quantization_config"] = {{"quant_method", "bitsandbytes"}};
+    made.matrices = FakeHead::Matrices::kPlain;
+    EXPECT_THAT(refusal(made), HasSubstr("bitsandbytes")) << golden["name"];
+  }
+  EXPECT_THAT(refusal_of("eagle3", [](FakeHead& made) { made.integers["fc.weight_scale"] = {1}; }),
+              HasSubstr("fc.weight_scale does not belong"));
 }
 
 TEST_F(RecurrentHeadFile, VocabularyMapsAreChecked) {

@@ -14,7 +14,6 @@
 #include "draft_heads/vocabulary/output_rows.h"
 #include "formats/families.h"
 #include "formats/model_tensors.h"
-#include "formats/quantized/quantization.h"
 #include "models/backend/host_backend.h"
 #include "models/decoder.h"
 
@@ -35,14 +34,10 @@ class ModuleTensors {
 
   // A file of the module's tensors: those of its layer by expected names, the others by their own.
   Result<ModelFile> read(const ModelConfig& config) {
-    OUTRIDER_TRY(quantization_, read_quantization(head_.config.root()));
     StoredLayout stored = is_gguf(head_) ? StoredLayout() : find_family(config.family)->hf_layout;
     if (layout_.is_qwen) stored.layers = "mtp.layers.";
-    const QuantizedCheckpoint checkpoint{head_.tensors, quantization_, head_.file.path.string(),
-                                         storage_->sources};
-    const TensorSource source{
-        .has = [&](const std::string& name) { return has_quantized(checkpoint, name) || is_stored(name); },
-        .find = [&](const std::string& name) { return find(checkpoint, name); }};
+    const TensorSource source{.has = [&](const std::string& name) { return is_stored(name); },
+                              .find = [&](const std::string& name) { return find(name); }};
     std::vector<ExpectedTensor> expected = expected_layer_tensors(config, layer());
     const int64_t hidden = config.hidden_size;
     for (const std::string* norm : {&names_.embedding_norm, &names_.hidden_norm, &names_.norm})
@@ -65,9 +60,7 @@ class ModuleTensors {
   int64_t layer() const { return layout_.is_qwen ? 0 : layout_.first_layer; }
   bool is_stored(const std::string& name) const { return head_.tensors.contains(name); }
 
-  Result<TensorView> find(const QuantizedCheckpoint& checkpoint, const std::string& name) {
-    OUTRIDER_TRY(const auto matrix, find_quantized(checkpoint, name));
-    if (matrix) return *matrix;
+  Result<TensorView> find(const std::string& name) {
     used_.insert(name);
     const auto found = head_.file.tensors.find(name);
     if (found != head_.file.tensors.end()) return found->second;
@@ -76,9 +69,8 @@ class ModuleTensors {
                       head_.tensors.find(name)->second.dtype_name);
   }
 
-  // Error: a tensor of the module that its layer does not have. Quantised matrices have several tensors.
+  // Error: a tensor of the module that its layer does not have.
   Status check_all_used() const {
-    if (quantization_.method != QuantizationMethod::kNone) return {};
     for (const auto& [name, tensor] : head_.tensors) {
       const bool is_copy = name == names_.embed_tokens + ".weight" || name == names_.output + ".weight";
       const bool is_map = name == "d2t" || name == "t2d";
@@ -91,7 +83,6 @@ class ModuleTensors {
   const HeadFile& head_;
   const MtpLayout& layout_;
   const MtpNames names_;
-  Quantization quantization_;
   std::set<std::string> used_;
   std::shared_ptr<ModelStorage> storage_ = std::make_shared<ModelStorage>();
 };

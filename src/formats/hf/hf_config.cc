@@ -124,11 +124,6 @@ Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfi
   return {};
 }
 
-Status refuse_quantization(const JsonObject& root) {
-  if (!root.find("quantization_config")) return {};
-  return root.fail("quantization is not supported in a drafter's layers; use F32, F16 or BF16 weights");
-}
-
 // Reads a number or a list of numbers; an absent key changes nothing.
 Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens) {
   const auto element = root.find("eos_token_id");
@@ -210,7 +205,6 @@ Result<ModelConfig> read_layer_config(const JsonObject& root) {
   family.window_rule = WindowRule::kSwitched;
   family.sliding_window = 4096;
   family.qkv_bias = family.output_bias = family.mlp_bias = Use::kNever;
-  OUTRIDER_RETURN_IF_ERROR(refuse_quantization(root));
   ModelConfig config;
   config.family = family.name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, family, &config));

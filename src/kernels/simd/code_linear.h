@@ -12,9 +12,21 @@
 
 namespace outrider::simd {
 
-// Codes and scales are prefetched whole blocks ahead, near so many bytes. Eight rows need all of a panel
-// prefetched, since their products take about as long as reading.
+// Few rows prefetch codes and scales whole blocks ahead into the first-level cache, near so many bytes.
 inline constexpr int64_t kCodePrefetchBytes = 3072;
+// The products of eight rows take about as long as reading. Only the second-level cache has room for as many
+// reads under way as keep memory busy meanwhile.
+inline constexpr int kRowsOfFarPrefetch = 8;
+inline constexpr int64_t kFarPrefetchBytes = 12288;
+
+template <int kRows>
+void prefetch_codes(const std::byte* at) {
+  if constexpr (kRows < kRowsOfFarPrefetch) {
+    __builtin_prefetch(at);
+  } else {
+    __builtin_prefetch(at, /*rw=*/0, /*locality=*/2);
+  }
+}
 
 inline constexpr int64_t kRunBytes = 160 << 10;  // see panels_of_run()
 
@@ -66,7 +78,7 @@ struct Nibbles {
       typename V::Ints low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        __builtin_prefetch(at + weights.ahead);
+        prefetch_codes<kRows>(at + weights.ahead);
         const auto both = V::load_ints(at);
         low[v] = V::low_nibbles(both);
         high[v] = V::high_nibbles(both);
@@ -118,7 +130,7 @@ struct TableNibbles {
       typename V::Ints low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        __builtin_prefetch(at + weights.ahead);
+        prefetch_codes<kRows>(at + weights.ahead);
         const auto both = V::load_ints(at);
         low[v] = V::look_up(table, V::low_nibbles(both));
         high[v] = V::look_up(table, V::high_nibbles(both));
@@ -156,7 +168,7 @@ struct Bytes {
       typename V::Ints w[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        __builtin_prefetch(at + weights.ahead);
+        prefetch_codes<kRows>(at + weights.ahead);
         w[v] = V::byte_weights(V::load_ints(at));
       }
       for (int r = 0; r < kRows; ++r) {
@@ -197,8 +209,11 @@ float scaled_sum(const InputGroup& x, int first) {
 // Neighbouring panels, whose features are divided into vectors.
 struct CodePanels {
   const LinearShare& share;
-  const std::byte* stored;  // the first one
-  int64_t feature;          // its first one
+  const std::byte* stored;         // the first one
+  int64_t feature;                 // its first one
+  const std::byte* end = nullptr;  // of the panels that may be prefetched
+  int64_t next = 0;                // bytes to the next run of panels; 0: these are the last one
+  bool is_first = true;            // no rows have prefetched these
 };
 
 // Inputs of some rows of one tile.
@@ -247,12 +262,23 @@ int64_t prefetched(const LinearShare& share, int64_t distance, bool beyond_panel
   return kPanels > 1 && beyond_panel ? distance + (kPanels - 1) * share.panel_bytes : distance;
 }
 
+// Bytes from codes to those that eight or more rows prefetch with them. The first group of rows reads a run
+// of panels from memory, unless those before have prefetched it. The other groups find it in the second-level
+// cache, and each prefetches some panels of the next run.
+template <int kVectors, typename V>
+int64_t far_ahead(const PanelVectors<V>& vectors, int64_t row) {
+  const CodePanels& panels = vectors.panels;
+  const int64_t groups = panels.share.rows / V::kDotRows, group = row / V::kDotRows;
+  if (group == 0) return panels.is_first ? kFarPrefetchBytes : 0;
+  return vectors.first / kVectors % (groups - 1) == group - 1 ? panels.next : 0;
+}
+
 // Prefetches the scales of a block, which lie `ahead` of `block`, of all panels of the vectors.
-template <int64_t kScaleBytes, int kVectors, typename V>
+template <int kRows, int64_t kScaleBytes, int kVectors, typename V>
 void prefetch_scales(const PanelVectors<V>& vectors, const std::byte* block, int64_t ahead) {
   for (int v = 0; v < kVectors; v += PanelVectors<V>::kOfPanel) {
     for (int64_t line = 0; line < kScaleBytes; line += 64)
-      __builtin_prefetch(block + vectors.offset(v, 0) + ahead + line);
+      prefetch_codes<kRows>(block + vectors.offset(v, 0) + ahead + line);
   }
 }
 
@@ -269,13 +295,16 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   for (auto& of_vector : y) {
     for (auto& sum : of_vector) sum = V::all(0);
   }
+  [[maybe_unused]] const int64_t far =
+      kRows < kRowsOfFarPrefetch ? 0 : far_ahead<kVectors>(vectors, inputs.row);
   const std::byte* block = vectors.panels.stored + kPanelHeader;
   for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
-    const int64_t ahead =
+    int64_t ahead =
         prefetched<V, kVectors>(share, kBlocksAhead * kBlockBytes, left <= kBlocksAhead * kCodeBlock);
-    prefetch_scales<kScaleBytes, kVectors>(vectors, block, ahead);
+    if constexpr (kRows >= kRowsOfFarPrefetch) ahead = block + far < vectors.panels.end ? far : 0;
+    prefetch_scales<kRows, kScaleBytes, kVectors>(vectors, block, ahead);
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = begin + g * Codes::kGroup;
       const InputGroup* x = inputs.first + first / kInputGroup * inputs.apart;
@@ -335,7 +364,7 @@ void add_channel_step(const CodeVectors& step, const int8_t* codes,
     typename V::Ints w[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const std::byte* at = step.first + input * kDotFeatures + v * step.apart;
-      __builtin_prefetch(at + step.ahead);
+      prefetch_codes<kRows>(at + step.ahead);
       w[v] = V::byte_weights(V::load_ints(at));
     }
     for (int r = 0; r < kRows; ++r) {
@@ -371,11 +400,13 @@ void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
   for (auto& of_vector : sums) {
     for (auto& sum : of_vector) sum = V::all_ints(0);
   }
+  [[maybe_unused]] const int64_t far = kRows < kRowsOfFarPrefetch ? 0 : far_ahead<kVectors>(vectors, row);
   CodeVectors step = vectors.codes(vectors.panels.stored + kPanelHeader, kPrefetchBytes);
   const int8_t* codes = first.codes;
   for (int64_t i = 0; i < share.k; i += kChannelDepth) {
     const bool is_last = (share.k - i) * kDotFeatures <= kPrefetchBytes;
     step.ahead = prefetched<V, kVectors>(share, kPrefetchBytes, is_last);
+    if constexpr (kRows >= kRowsOfFarPrefetch) step.ahead = step.first + far < vectors.panels.end ? far : 0;
     if constexpr (kInPairs<V, kRows>) {
       add_channel_pairs<V>(step, codes, sums);
     } else {
@@ -456,11 +487,20 @@ int64_t panels_of_run(const LinearShare& share, int64_t left) {
 template <typename V, typename Codes>
 void code_linear(const LinearShare& share) {
   constexpr int kOfPanel = kDotFeatures / V::kLanes;
+  const auto panel = [&](int64_t feature) {
+    return share.weights + feature / kDotFeatures * share.panel_bytes;
+  };
+  const std::byte* end = panel(share.features.end + kDotFeatures - 1);
   for (int64_t feature = share.features.begin; feature < share.features.end;) {
     const int64_t left = (share.features.end - feature + kDotFeatures - 1) / kDotFeatures;
     const int64_t count = panels_of_run<V>(share, left);
-    const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
-    code_panels<V, Codes>({share, stored, feature}, static_cast<int>(count) * kOfPanel, {0, share.rows});
+    const CodePanels panels{.share = share,
+                            .stored = panel(feature),
+                            .feature = feature,
+                            .end = end,
+                            .next = count < left ? count * share.panel_bytes : 0,
+                            .is_first = feature == share.features.begin || share.rows < 2 * V::kDotRows};
+    code_panels<V, Codes>(panels, static_cast<int>(count) * kOfPanel, {0, share.rows});
     feature += count * kDotFeatures;
   }
 }

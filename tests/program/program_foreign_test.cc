@@ -41,13 +41,18 @@ TEST_P(ForeignProgramTest, AFileForTrtllmServeGivesThePlainText) {
   const std::string file =
       write("config.yaml", with_path(snippet.name, snippet.path, kDefaults + snippet.model));
   const Json plain = run_json("generate --json" + kText);
-  const Outcome outcome = run("generate --json --extra_llm_api_options " + file + kText);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  const Json json = Json::parse(outcome.output, nullptr, false);
-  EXPECT_EQ(json["text"], plain["text"]);
-  EXPECT_EQ(json["speculation"]["method"], snippet.method);
-  EXPECT_GT(json["speculation"]["drafted"], 0);
-  EXPECT_EQ(lines_of(outcome.errors), snippet.lines) << outcome.errors;
+  int64_t drafted = 0;
+  // Where other programs slow the machine down, the policy may leave so short a text without drafts.
+  for (int run_number = 0; run_number < 5 && drafted == 0; ++run_number) {
+    const Outcome outcome = run("generate --json --extra_llm_api_options " + file + kText);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+    const Json json = Json::parse(outcome.output, nullptr, false);
+    EXPECT_EQ(json["text"], plain["text"]);
+    EXPECT_EQ(json["speculation"]["method"], snippet.method);
+    EXPECT_EQ(lines_of(outcome.errors), snippet.lines) << outcome.errors;
+    drafted = json["speculation"]["drafted"].get<int64_t>();
+  }
+  EXPECT_GT(drafted, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -321,7 +321,8 @@ TEST_F(RecurrentHeadFile, EveryTensorOfEveryLayoutIsNeeded) {
 }
 
 TEST_F(RecurrentHeadFile, QuantizedMatricesAreChecked) {
-  for (const json& golden : read_head_goldens()["cases"]) {
+  const json goldens = read_head_goldens();
+  for (const json& golden : goldens["cases"]) {
     FakeHead made;
     fill_head(made, golden);
     made.matrices = FakeHead::Matrices::kBytes;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Stores the matrices of a drafter in 8 bits, with one scale for every row, in the layout of compressed-tensors
-(int-quantized): half of the bytes of bf16, and the numbers that a drafter is packed to beside a quantised target.
+(int-quantized): half of the bytes of bf16.
 
     python tools/quantize_head.py HEAD OUT
 

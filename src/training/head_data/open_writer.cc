@@ -9,12 +9,14 @@
 namespace outrider::training {
 namespace {
 
-constexpr int kBatch = 64;  // requests in the engine's batch
+constexpr int kBatch = 64;              // requests in the engine's batch
+constexpr int64_t kTasks = 8 * kBatch;  // few of its places are empty at the end of so many
 
 class EngineWriter : public TextWriter {
  public:
   explicit EngineWriter(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
+  int64_t preferred_tasks() const override { return kTasks; }
   Status write(std::span<const WritingTask> tasks, const TextSink& sink, GenerationProgress& shown) override {
     std::vector<std::vector<TokenId>> texts(tasks.size());
     for (size_t i = 0; i < tasks.size(); ++i) {

@@ -26,9 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kLongestQuestion = 384;      // tokens; longer ones are dropped
-constexpr size_t kShortestQuestion = 8;        // bytes
-constexpr int64_t kQuestionsPerWrite = 16384;  // questions between two writes of the file
+constexpr int64_t kLongestQuestion = 384;  // tokens; longer ones are dropped
+constexpr size_t kShortestQuestion = 8;    // bytes
 constexpr double kTopP = 0.95;  // at temperature 1: without the tail, which is noise in small models
 constexpr uint64_t kSeedOfQuestions = 0x9e3779b97f4a7c15;
 constexpr std::string_view kPlace = "{}";  // where the text stands in the question
@@ -127,6 +126,7 @@ class QuestionWriter {
     return writer;
   }
 
+  int64_t preferred_questions() const { return writer_->preferred_tasks(); }
   // The questions [first, first + count); one that does not end, or says nothing, is an empty text.
   Result<std::vector<std::string>> write(int64_t first, int64_t count, GenerationProgress& shown) {
     std::vector<WritingTask> tasks;
@@ -196,9 +196,10 @@ Result<DocumentSource> self_questions(const HeadOptions& options, const FrozenTa
   if (first < options.self_questions) {
     OUTRIDER_TRY(QuestionWriter writer, QuestionWriter::open(options, target, std::move(kinds)));
     GenerationProgress progress("writing questions", options.self_questions, first);
-    for (int64_t at = first; at < options.self_questions; at += kQuestionsPerWrite) {
+    const int64_t part = writer.preferred_questions();  // questions between two writes of the file
+    for (int64_t at = first; at < options.self_questions; at += part) {
       OUTRIDER_TRY(const std::vector<std::string> texts,
-                   writer.write(at, std::min(kQuestionsPerWrite, options.self_questions - at), progress));
+                   writer.write(at, std::min(part, options.self_questions - at), progress));
       for (const std::string& text : texts)
         lines.push_back(
             nlohmann::json{{"prompt", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -214,7 +215,7 @@ Result<DocumentSource> self_questions(const HeadOptions& options, const FrozenTa
     if (!parsed.is_object() || !parsed.value("prompt", nlohmann::json()).is_string())
       return input_error(path.string() + ": not a file of questions; remove it");
     std::string question = parsed.at("prompt").get<std::string>();
-    if (!question.empty()) questions.push_back(std::move(question));
+    if (question.size() >= kShortestQuestion) questions.push_back(std::move(question));
   }
   log_info(std::to_string(questions.size()) + " of " + std::to_string(lines.size()) +
            " messages that the target wrote as a user are questions");

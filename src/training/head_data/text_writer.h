@@ -27,6 +27,8 @@ using TextSink = std::function<void(size_t index, std::vector<TokenId> text)>;
 class TextWriter {
  public:
   virtual ~TextWriter() = default;
+  // Tasks that keep it busy. A caller that keeps what was written asks for no more at once.
+  virtual int64_t preferred_tasks() const = 0;
   // Writes all texts, several at a time, and hands each to the sink when it is complete, in any order. A text
   // is a function of its task alone, except for the rounding of products on a GPU.
   virtual Status write(std::span<const WritingTask> tasks, const TextSink& sink,

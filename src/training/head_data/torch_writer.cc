@@ -219,6 +219,8 @@ TorchWriter::TorchWriter(const FrozenTarget& target, int64_t memory)
       memory_(memory),
       head_(target.output_head().to(torch_.type()).to(torch_.device())) {}
 
+int64_t TorchWriter::preferred_tasks() const { return kSortedTexts; }
+
 Status TorchWriter::write(std::span<const WritingTask> tasks, const TextSink& sink,
                           GenerationProgress& shown) {
   const at::NoGradGuard no_grad;

@@ -25,6 +25,7 @@ class TorchWriter : public TextWriter {
   // The target must have been moved and must outlive the writer. memory: bytes for keys and values
   TorchWriter(const FrozenTarget& target, int64_t memory);
 
+  int64_t preferred_tasks() const override;
   Status write(std::span<const WritingTask> tasks, const TextSink& sink, GenerationProgress& shown) override;
 
  private:

@@ -335,6 +335,24 @@ TEST_F(HeadTrainerTest, QuestionsAreOfTheKindsAskedFor) {
   }
 }
 
+TEST_F(HeadTrainerTest, ATimeLimitSaysHowManyStepsThereAre) {
+  HeadOptions limited = options("limited", 100000);
+  limited.time_limit_s = 1.0;
+  limited.evaluate_every = limited.checkpoint_every = 100000;
+  const Status ended = train_head(recipe_of("mtp"), limited);
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  const nlohmann::json config = nlohmann::json::parse(files_.read("limited/config.json"));
+  EXPECT_TRUE(config.contains("outrider_agreement")) << "the last step was measured";
+  int checkpoints = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(files_.path("limited/checkpoints"))) {
+    const int64_t step = std::stoll(entry.path().filename().string().substr(5));
+    EXPECT_GE(step, 5);
+    EXPECT_LT(step, 100000);
+    ++checkpoints;
+  }
+  EXPECT_EQ(checkpoints, 1);
+}
+
 TEST_F(HeadTrainerTest, ARunBeginsWithAHead) {
   const auto run = [&](const std::string& out, const std::string& init, const std::string& arguments) {
     HeadOptions run = options(out, 2);

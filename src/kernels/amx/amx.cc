@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/amx/attention.h"
 #include "kernels/amx/channel_linear.h"
 #include "kernels/amx/group_linear.h"
 #include "kernels/amx/peak.h"
+#include "kernels/amx/tile_attention.h"
 #include "kernels/amx/tile_linear.h"
 #include "kernels/avx512_vnni/vector.h"
 #include "kernels/isa_ops.h"
@@ -30,8 +30,8 @@ void pack_inputs(const InputShare& share) {
 
 // The choice depends on type and shape only, so that all rows of a model are computed alike.
 void attention(const AttentionShare& share) {
-  if (!tile_attention::fits(*share.args)) return avx512_ops().attention(share);
-  tile_attention::attend_all(share);
+  if (!bf16_attention::fits(*share.args)) return avx512_ops().attention(share);
+  bf16_attention::attend_on_tiles(share);
 }
 
 int64_t multiply_add(InputLayout inputs, int64_t rounds) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/amx/tiles.h"
-#include "kernels/amx/transpose.h"
+#include "kernels/avx512/transpose.h"
 #include "kernels/isa_ops.h"
 
 namespace outrider {

@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on tiles over a cache of BF16: queries of many rows and heads against the entries that they
-// share, block by block as in simd/attention.h. Queries and probabilities are rounded to bf16; softmax and
-// sums are f32.
+// Attention on products of bf16 pairs over a cache of BF16: queries of many rows and heads against the
+// entries that they share, block by block as in simd/attention.h. Queries and probabilities are rounded to
+// bf16; softmax and sums are f32. The products themselves are vectors' (pair_attention.h) or tiles' (amx).
 //
 // A query's bits depend on its own list only: a score is a sum over head_dim in a fixed order. Values are
 // summed in steps of kStep places of the query's own list, counted from entry 0; a place that it does not see
 // has probability 0, which adds a zero to its sums, and the sign of a zero sum is dropped at the end. Where a
-// value of such a place is not finite, the row gets tiles of its own, with zeros in these places.
+// value of such a place is not finite, the row gets a packed block of its own, with zeros in these places.
 #pragma once
 
-#include "kernels/amx/attention_blocks.h"
+#include "kernels/avx512_bf16/attention_blocks.h"
 
-namespace outrider::tile_attention {
+namespace outrider::bf16_attention {
 namespace {
 
 constexpr int64_t kRunNumbers = 65536;  // sums of the queries that share packed blocks: 256 KiB
 constexpr int64_t kMaxQueries = 512;
-constexpr int kQueries = kTileRows;  // queries per tile
+constexpr int kGroup = 16;  // queries per group at most: one lane of a vector for each
 
 bool fits(const AttentionArgs& args) {
   return args.slopes == nullptr && args.kv_type == DType::kBF16 && args.head_dim % kStep == 0 &&
          args.head_dim <= kMaxHeadDim;
 }
 
-// Scores and weights of one block and a tile of queries.
-struct Tile {
-  alignas(64) float scores[kQueries][kBlock];
-  alignas(64) Bf16 weights[kQueries][kBlock];
-  alignas(64) float sums[kQueries * kMaxHeadDim];  // sums of a tile with fewer queries
-  uint64_t visible[kQueries];                      // bit i: the query sees place i of the block
+// Scores and weights of one block and a group of queries.
+struct QueryGroup {
+  alignas(64) float scores[kGroup][kBlock] = {};
+  alignas(64) Bf16 weights[kGroup][kBlock];
+  uint64_t visible[kGroup];  // bit i: the query sees place i of the block
 };
 
 // 2^x within 3e-6 of its value for x <= 127; 0 below -126, where numbers are subnormal and every operation on
@@ -44,50 +43,20 @@ __m512 exp2(__m512 x) {
   return _mm512_maskz_scalef_ps(normal, series, x);  // times 2^floor(x)
 }
 
-// scores [queries, 16 * tiles] = queries times keys.
-void score(const Bf16* q, const PackedBlock& block, int64_t head_dim, Tile& tile) {
-  const int64_t q_stride = head_dim * static_cast<int64_t>(sizeof(Bf16));
-  const int64_t pitch = head_dim * 16;  // from one tile of entries to the next
-  zero_tile<0>();
-  zero_tile<1>();
-  zero_tile<2>();
-  zero_tile<3>();
-  const Bf16* keys = block.keys;
-  for (int64_t d = 0; d < head_dim; d += kStep, keys += kTileNumbers) {
-    load_tile<4>(q + d, q_stride);
-    load_tile<5>(keys);
-    multiply_tiles<0, 4, 5>();
-    if (block.tiles < 2) continue;
-    load_tile<6>(keys + pitch);
-    multiply_tiles<1, 4, 6>();
-    if (block.tiles < 3) continue;
-    load_tile<7>(keys + 2 * pitch);
-    multiply_tiles<2, 4, 7>();
-    if (block.tiles < 4) continue;
-    load_tile<5>(keys + 3 * pitch);
-    multiply_tiles<3, 4, 5>();
-  }
-  constexpr int64_t kStride = kBlock * sizeof(float);
-  store_tile<0>(tile.scores[0], kStride);
-  store_tile<1>(tile.scores[0] + 16, kStride);
-  store_tile<2>(tile.scores[0] + 32, kStride);
-  store_tile<3>(tile.scores[0] + 48, kStride);
-}
-
 uint64_t bits_of(Range places) {
   return (~uint64_t{0} << places.begin) & (~uint64_t{0} >> (kBlock - places.end));
 }
 
 __mmask16 lanes_in(uint64_t visible, int vector) { return static_cast<__mmask16>(visible >> (16 * vector)); }
 
-// With kAll, here and below, every query of the tile sees all places.
+// With kAll, here and below, every query of the group sees all places.
 template <bool kAll>
-float max_score(const Tile& tile, int query) {
+float max_score(const QueryGroup& group, int query) {
   const __m512 lowest = _mm512_set1_ps(-__builtin_huge_valf());
   __m512 scores[4];
   for (int v = 0; v < 4; ++v) {
-    scores[v] = _mm512_load_ps(tile.scores[query] + 16 * v);
-    if (!kAll) scores[v] = _mm512_mask_mov_ps(lowest, lanes_in(tile.visible[query], v), scores[v]);
+    scores[v] = _mm512_load_ps(group.scores[query] + 16 * v);
+    if (!kAll) scores[v] = _mm512_mask_mov_ps(lowest, lanes_in(group.visible[query], v), scores[v]);
   }
   return Avx512::largest(
       _mm512_max_ps(_mm512_max_ps(scores[0], scores[1]), _mm512_max_ps(scores[2], scores[3])));
@@ -95,22 +64,22 @@ float max_score(const Tile& tile, int query) {
 
 // Weights 2^(bits * score + shift) of one query, 0 where it does not see; returns their sum, lane by lane.
 template <bool kAll>
-__m512 weights_of(Tile& tile, int query, __m512 bits, __m512 shift) {
+__m512 weights_of(QueryGroup& group, int query, __m512 bits, __m512 shift) {
   __m512 weights[4];
   for (int v = 0; v < 4; ++v) {
-    weights[v] = exp2(_mm512_fmadd_ps(_mm512_load_ps(tile.scores[query] + 16 * v), bits, shift));
-    if (!kAll) weights[v] = _mm512_maskz_mov_ps(lanes_in(tile.visible[query], v), weights[v]);
+    weights[v] = exp2(_mm512_fmadd_ps(_mm512_load_ps(group.scores[query] + 16 * v), bits, shift));
+    if (!kAll) weights[v] = _mm512_maskz_mov_ps(lanes_in(group.visible[query], v), weights[v]);
   }
-  _mm512_store_si512(tile.weights[query], (__m512i)_mm512_cvtne2ps_pbh(weights[1], weights[0]));
-  _mm512_store_si512(tile.weights[query] + kStep, (__m512i)_mm512_cvtne2ps_pbh(weights[3], weights[2]));
+  _mm512_store_si512(group.weights[query], (__m512i)_mm512_cvtne2ps_pbh(weights[1], weights[0]));
+  _mm512_store_si512(group.weights[query] + kStep, (__m512i)_mm512_cvtne2ps_pbh(weights[3], weights[2]));
   return _mm512_add_ps(_mm512_add_ps(weights[0], weights[1]), _mm512_add_ps(weights[2], weights[3]));
 }
 
 // Turns scores into weights and updates the running softmax; returns by how much older sums shrink.
 template <bool kAll>
-__m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*totals)[kQueries]) {
-  alignas(64) float of_block[kQueries] = {};
-  for (int i = 0; i < queries; ++i) of_block[i] = max_score<kAll>(tile, i);
+__m512 weigh(int queries, float scale, QueryGroup& group, float* largest, float (*totals)[kGroup]) {
+  alignas(64) float of_block[kGroup] = {};
+  for (int i = 0; i < queries; ++i) of_block[i] = max_score<kAll>(group, i);
   const __m512 old = _mm512_loadu_ps(largest);
   const __m512 now = _mm512_max_ps(old, _mm512_load_ps(of_block));
   const __mmask16 used = Avx512::first(queries);
@@ -120,12 +89,12 @@ __m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*total
   const __mmask16 grows = _mm512_cmp_ps_mask(old, now, _CMP_NEQ_UQ);
   const __m512 shrink =
       _mm512_mask_mov_ps(_mm512_set1_ps(1), grows, exp2(_mm512_mul_ps(_mm512_sub_ps(old, now), bits)));
-  alignas(64) float shrinks[kQueries];
-  alignas(64) float shifts[kQueries];
+  alignas(64) float shrinks[kGroup];
+  alignas(64) float shifts[kGroup];
   _mm512_store_ps(shrinks, shrink);
   _mm512_store_ps(shifts, _mm512_sub_ps(_mm512_setzero_ps(), _mm512_mul_ps(now, bits)));
   for (int i = 0; i < queries; ++i) {
-    const __m512 sum = weights_of<kAll>(tile, i, bits, _mm512_set1_ps(shifts[i]));
+    const __m512 sum = weights_of<kAll>(group, i, bits, _mm512_set1_ps(shifts[i]));
     _mm512_store_ps(totals[i], _mm512_fmadd_ps(_mm512_load_ps(totals[i]), _mm512_set1_ps(shrinks[i]), sum));
   }
   return _mm512_mask_blend_ps(used, _mm512_set1_ps(1), shrink);
@@ -133,7 +102,7 @@ __m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*total
 
 // sums *= shrink, skipped where every factor is 1.
 void shrink_sums(__m512 shrink, int64_t head_dim, float* sums) {
-  alignas(64) float shrinks[kQueries];
+  alignas(64) float shrinks[kGroup];
   _mm512_store_ps(shrinks, shrink);
   unsigned changed = _mm512_cmp_ps_mask(shrink, _mm512_set1_ps(1), _CMP_NEQ_UQ);
   for (; changed != 0; changed &= changed - 1) {
@@ -146,39 +115,14 @@ void shrink_sums(__m512 shrink, int64_t head_dim, float* sums) {
   }
 }
 
-// sums [queries, head_dim] += weights times values.
-void add_values(const PackedBlock& block, int64_t head_dim, const Tile& tile, float* sums) {
-  const int64_t stride = head_dim * static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kWeightStride = kBlock * sizeof(Bf16);
-  const int steps = (block.tiles + 1) / 2;
-  for (int64_t d = 0; d < head_dim; d += 64) {
-    const bool four = head_dim - d >= 64;  // tiles of 16 dims, else two
-    load_tile<0>(sums + d, stride);
-    load_tile<1>(sums + d + 16, stride);
-    if (four) load_tile<2>(sums + d + 32, stride);
-    if (four) load_tile<3>(sums + d + 48, stride);
-    for (int step = 0; step < steps; ++step) {
-      const Bf16* values = block.values + step * kStep * head_dim + d / 16 * kTileNumbers;
-      load_tile<4>(tile.weights[0] + step * kStep, kWeightStride);
-      load_tile<5>(values);
-      multiply_tiles<0, 4, 5>();
-      load_tile<6>(values + kTileNumbers);
-      multiply_tiles<1, 4, 6>();
-      if (!four) continue;
-      load_tile<7>(values + 2 * kTileNumbers);
-      multiply_tiles<2, 4, 7>();
-      load_tile<5>(values + 3 * kTileNumbers);
-      multiply_tiles<3, 4, 5>();
-    }
-    store_tile<0>(sums + d, stride);
-    store_tile<1>(sums + d + 16, stride);
-    if (four) store_tile<2>(sums + d + 32, stride);
-    if (four) store_tile<3>(sums + d + 48, stride);
-  }
-}
-
 // A run of queries of one key/value head: they go through the cache together. Queries are numbered by item:
-// (key/value head, row, head of the group) triples.
+// (key/value head, row, head of the group) triples. Products::kQueries (at most kGroup) queries form a group:
+//   score(q [queries, head_dim], block, head_dim, queries, scores): queries times keys; only the block's
+//   first
+//     16 * tiles scores of each are computed
+//   add_values(block, head_dim, weights, queries, sums [queries, head_dim]): adds weights times values
+// Both may read, but not change, what follows the queries up to kQueries.
+template <typename Products>
 class QueriesOfHead {
  public:
   explicit QueriesOfHead(const AttentionShare& share)
@@ -188,6 +132,7 @@ class QueriesOfHead {
   void attend(int64_t kv_head, Range items) {
     kv_head_ = kv_head;
     items_ = items;
+    fetch_first_block();
     start();
     int64_t longest = 0;
     for (int64_t row = row_of(items_.begin); row <= row_of(items_.end - 1); ++row) {
@@ -243,9 +188,9 @@ class QueriesOfHead {
       largest_[query] = args_.softcap > 0 ? state.largest : state.largest / args_.scale;
       row_of_query_[query] = static_cast<int32_t>(row - first);
     });
-    // The last tile may reach beyond the queries.
+    // The last group may reach beyond the queries.
     const int64_t count = items_.end - items_.begin;
-    for (int64_t i = count * head_dim; i < (count + kQueries) * head_dim; i += kStep)
+    for (int64_t i = count * head_dim; i < (count + kGroup) * head_dim; i += kStep)
       _mm512_store_si512(q_ + i, _mm512_setzero_si512());
     _mm512_storeu_ps(largest_ + count, _mm512_setzero_ps());
   }
@@ -264,8 +209,16 @@ class QueriesOfHead {
     return true;
   }
 
-  // Rows whose entries of the block are the beginning of another row's share that row's tiles. Later rows of
-  // chunks, chains and trees see more.
+  // Later blocks are fetched while the one before them is packed.
+  void fetch_first_block() const {
+    const int64_t row = row_of(items_.end - 1);
+    const int64_t block = list_of(row).begin / kBlock * kBlock;
+    const Range seen = entries_in(row, block);
+    fetch_block(args_, share_.rows[row], kv_head_, block, seen);
+  }
+
+  // Rows whose entries of the block are the beginning of another row's share that row's packed block. Later
+  // rows of chunks, chains and trees see more.
   void attend_block(int64_t block) {
     const int64_t first = row_of(items_.begin);
     const int64_t last = row_of(items_.end - 1);
@@ -279,13 +232,14 @@ class QueriesOfHead {
     }
   }
 
-  // All rows [first, leader] that can use the tiles of `leader`.
+  // All rows [first, leader] that can use the packed block of `leader`.
   void attend_together(int64_t block, int64_t leader, int64_t first) {
     const AttentionRow& leading = share_.rows[leader];
     const int64_t end = entries_in(leader, block).end;
-    pack_block(args_, leading, kv_head_, block, {block, end}, packed_);
+    pack_block(args_, leading, kv_head_, block, {block, end}, packed_, next_);
+    fetched_ = 0;
     const bool shared = packed_.finite;
-    Range together = {0, 0};  // neighbouring items wait for each other, so that they fill whole tiles
+    Range together = {0, 0};  // neighbouring items wait for each other, so that they fill whole groups
     for (int64_t row = leader; row >= first; --row) {
       const Range seen = entries_in(row, block);
       if (done_[row - first] || seen.end > end || !see_the_same(share_.rows[row], leading, block, seen.end))
@@ -293,7 +247,7 @@ class QueriesOfHead {
       done_[row - first] = true;
       const Range items = items_of(row);
       if (!shared) {
-        pack_block(args_, share_.rows[row], kv_head_, block, seen, packed_);
+        pack_block(args_, share_.rows[row], kv_head_, block, seen, packed_, next_);
         attend_items(items);
       } else if (items.end == together.begin) {
         together.begin = items.begin;
@@ -306,31 +260,38 @@ class QueriesOfHead {
   }
 
   void attend_items(Range items) {
+    constexpr int kQueries = Products::kQueries;
+    static_assert(kQueries <= kGroup);
     for (; items.begin < items.end; items.begin += kQueries) {
       const int64_t left = items.end - items.begin;
-      attend_tile(items.begin, static_cast<int>(left < kQueries ? left : kQueries));
+      attend_group(items.begin - items_.begin, static_cast<int>(left < kQueries ? left : kQueries));
     }
   }
 
-  void attend_tile(int64_t item, int queries) {
+  // Queries [first, first + queries) of the run.
+  void attend_group(int64_t first, int queries) {
     const int64_t head_dim = args_.head_dim;
-    const int64_t place = item - items_.begin;
     uint64_t by_all = ~uint64_t{0};
-    for (int i = 0; i < queries; ++i) by_all &= tile_.visible[i] = visible_[row_of_query_[place + i]];
-    score(q_ + place * head_dim, packed_, head_dim, tile_);
+    for (int i = 0; i < queries; ++i) by_all &= query_group_.visible[i] = visible_[row_of_query_[first + i]];
+    fetch_next_values();
+    Products::score(q_ + first * head_dim, packed_, head_dim, queries, query_group_.scores);
     const bool capped = args_.softcap > 0;
     for (int i = 0; capped && i < queries; ++i)
-      simd::softcap<Avx512>(tile_.scores[i], kBlock, args_.scale, args_.softcap);
+      simd::softcap<Avx512>(query_group_.scores[i], kBlock, args_.scale, args_.softcap);
     const float scale = capped ? 1 : args_.scale;
-    const auto weigh_tile = by_all == ~uint64_t{0} ? weigh<true> : weigh<false>;
-    const __m512 shrink = weigh_tile(queries, scale, tile_, largest_ + place, totals_ + place);
-    float* sums = sums_ + place * head_dim;
+    const auto weigh_group = by_all == ~uint64_t{0} ? weigh<true> : weigh<false>;
+    const __m512 shrink = weigh_group(queries, scale, query_group_, largest_ + first, totals_ + first);
+    float* sums = sums_ + first * head_dim;
     shrink_sums(shrink, head_dim, sums);
-    if (queries == kQueries) return add_values(packed_, head_dim, tile_, sums);
-    const auto bytes = static_cast<size_t>(queries * head_dim) * sizeof(float);
-    __builtin_memcpy(tile_.sums, sums, bytes);
-    add_values(packed_, head_dim, tile_, tile_.sums);
-    __builtin_memcpy(sums, tile_.sums, bytes);
+    fetch_next_values();
+    Products::add_values(packed_, head_dim, query_group_.weights, queries, sums);
+  }
+
+  // A half each time, while products are computed: the processor has few requests under way at a time.
+  void fetch_next_values() {
+    if (fetched_ == kBlock) return;
+    fetch_heads(next_.values, fetched_, fetched_ + kBlock / 2, args_.head_dim);
+    fetched_ += kBlock / 2;
   }
 
   void finish() {
@@ -350,29 +311,26 @@ class QueriesOfHead {
   const int64_t group_;
   int64_t kv_head_ = 0;
   Range items_;
-  // These are indexed by query of the run and padded to whole tiles.
-  alignas(64) Bf16 q_[kRunNumbers + kQueries * kMaxHeadDim];      // [queries][head_dim]
-  alignas(64) float sums_[kRunNumbers + kQueries * kMaxHeadDim];  // [queries][head_dim], weights times values
-  alignas(64) float totals_[kMaxQueries + kQueries][kQueries];    // weights, lane by lane
-  alignas(64) float largest_[kMaxQueries + kQueries];             // score so far, before it is scaled
-  int32_t row_of_query_[kMaxQueries + kQueries];                  // counted from the run's first
+  // These are indexed by query of the run and padded to whole groups.
+  alignas(64) Bf16 q_[kRunNumbers + kGroup * kMaxHeadDim];      // [queries][head_dim]
+  alignas(64) float sums_[kRunNumbers + kGroup * kMaxHeadDim];  // [queries][head_dim], weights times values
+  alignas(64) float totals_[kMaxQueries + kGroup][kGroup];      // weights, lane by lane
+  alignas(64) float largest_[kMaxQueries + kGroup];             // score so far, before it is scaled
+  int32_t row_of_query_[kMaxQueries + kGroup];                  // counted from the run's first
   uint64_t visible_[kMaxQueries];  // by row of the run: places of the present block that it sees
   bool done_[kMaxQueries];         // rows of the run, in the present block
   PackedBlock packed_;
-  Tile tile_;
+  BlockPlaces next_;  // of the row whose block is packed
+  int fetched_ = 0;   // values of it
+  QueryGroup query_group_;
 };
 
+template <typename Products>
 void attend_all(const AttentionShare& share) {
   const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
   int64_t together = kRunNumbers / share.args->head_dim;
   if (together > kMaxQueries) together = kMaxQueries;
-  TileConfig config;
-  for (int tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = kTileRowBytes;
-    config.rows[tile] = kTileRows;
-  }
-  load_tile_config(config);
-  QueriesOfHead queries(share);
+  QueriesOfHead<Products> queries(share);
   for (int64_t begin = share.items.begin; begin < share.items.end;) {
     const int64_t kv_head = begin / items_of_kv_head;
     int64_t end = (kv_head + 1) * items_of_kv_head;
@@ -381,8 +339,7 @@ void attend_all(const AttentionShare& share) {
     queries.attend(kv_head, {begin, end});
     begin = end;
   }
-  release_tiles();
 }
 
 }  // namespace
-}  // namespace outrider::tile_attention
+}  // namespace outrider::bf16_attention

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cached entries of one block of a row's list as right-hand tiles: gathered from their slots, so that no
-// slot outside the list is ever read. Unnamed namespace on purpose, see isa_ops.h.
+// The cached entries of one block of a row's list as right-hand operands of products of bf16 pairs: gathered
+// from their slots, so that no slot outside the list is ever read. Unnamed namespace on purpose, see
+// isa_ops.h.
 #pragma once
 
-#include "kernels/amx/tiles.h"
-#include "kernels/amx/transpose.h"
+#include "kernels/avx512/transpose.h"
 #include "kernels/avx512/vector.h"
 #include "kernels/simd/attention.h"
 
-namespace outrider::tile_attention {
+namespace outrider::bf16_attention {
 namespace {
 
 using Bf16 = uint16_t;
 
 constexpr int kBlock = simd::kBlock;
-constexpr int kStep = 32;  // numbers that one tile product sums over
+constexpr int kStep = 32;  // numbers that one product of tiles sums over
 constexpr int64_t kMaxHeadDim = 256;
-constexpr int64_t kTileNumbers = kTileRows * kStep;
+constexpr int64_t kTileNumbers = 16 * kStep;
 
 // Entries outside the packed range are zeros, up to whole steps.
 struct PackedBlock {
@@ -30,14 +30,14 @@ struct PackedBlock {
 // Where the keys, or values, of a block's places are; places without entry point at zeros.
 using Places = const uint8_t* [kBlock];
 
-// Both functions also prefetch the same numbers of `next`.
+// Also fetches the keys of `next`.
 void pack_keys(const Places& places, const Places& next, int tiles, int64_t head_dim, Bf16* out) {
   for (int tile = 0; tile < tiles; ++tile) {
     for (int64_t d = 0; d < head_dim; d += kStep, out += kTileNumbers) {
       __m512i rows[16];
       for (int i = 0; i < 16; ++i) {
         rows[i] = _mm512_loadu_si512(places[tile * 16 + i] + 2 * d);
-        _mm_prefetch(next[tile * 16 + i] + 2 * d, _MM_HINT_T0);
+        _mm_prefetch(next[tile * 16 + i] + 2 * d, _MM_HINT_T1);
       }
       transpose(rows);
       for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kStep, rows[i]);
@@ -46,7 +46,7 @@ void pack_keys(const Places& places, const Places& next, int tiles, int64_t head
 }
 
 // Returns whether all values are finite.
-bool pack_values(const Places& places, const Places& next, int steps, int64_t head_dim, Bf16* out) {
+bool pack_values(const Places& places, int steps, int64_t head_dim, Bf16* out) {
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
                                        38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
@@ -58,8 +58,6 @@ bool pack_values(const Places& places, const Places& next, int steps, int64_t he
       for (int64_t d = 0; d < head_dim; d += kStep) {
         const __m512i a = _mm512_loadu_si512(places[place] + 2 * d);
         const __m512i b = _mm512_loadu_si512(places[place + 1] + 2 * d);
-        _mm_prefetch(next[place] + 2 * d, _MM_HINT_T0);
-        _mm_prefetch(next[place + 1] + 2 * d, _MM_HINT_T0);
         largest = _mm512_max_epu16(largest, _mm512_and_si512(a, magnitude));
         largest = _mm512_max_epu16(largest, _mm512_and_si512(b, magnitude));
         Bf16* tile = out + d / 16 * kTileNumbers + pair * kStep;
@@ -91,11 +89,27 @@ void find_places(const AttentionArgs& args, const AttentionRow& row, int64_t kv_
   }
 }
 
-// Packs these entries and prefetches the row's next block.
-void pack_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
-                Range entries, PackedBlock& packed) {
+// Fetches heads [begin, end) of a block into the second-level cache.
+void fetch_heads(const Places& heads, int begin, int end, int64_t head_dim) {
+  const int64_t bytes = head_dim * static_cast<int64_t>(sizeof(Bf16));
+  for (int i = begin; i < end; ++i) {
+    for (int64_t at = 0; at < bytes; at += 64) _mm_prefetch(heads[i] + at, _MM_HINT_T1);
+  }
+}
+
+// Fetches these entries.
+void fetch_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
+                 Range entries) {
   BlockPlaces places;
-  BlockPlaces next;
+  find_places(args, row, kv_head, begin, entries, places);
+  fetch_heads(places.keys, 0, kBlock, args.head_dim);
+  fetch_heads(places.values, 0, kBlock, args.head_dim);
+}
+
+// Packs these entries; finds the row's next block and fetches its keys.
+void pack_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
+                Range entries, PackedBlock& packed, BlockPlaces& next) {
+  BlockPlaces places;
   find_places(args, row, kv_head, begin, entries, places);
   const int64_t next_begin = begin + kBlock;
   const int64_t end = static_cast<int64_t>(row.prefix_len) + row.tail_len;
@@ -103,9 +117,8 @@ void pack_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_h
               {next_begin, end < next_begin + kBlock ? end : next_begin + kBlock}, next);
   packed.tiles = static_cast<int>((entries.end - begin + 15) / 16);
   pack_keys(places.keys, next.keys, packed.tiles, args.head_dim, packed.keys);
-  packed.finite =
-      pack_values(places.values, next.values, (packed.tiles + 1) / 2, args.head_dim, packed.values);
+  packed.finite = pack_values(places.values, (packed.tiles + 1) / 2, args.head_dim, packed.values);
 }
 
 }  // namespace
-}  // namespace outrider::tile_attention
+}  // namespace outrider::bf16_attention

@@ -53,21 +53,24 @@ struct Avx2 {
   }
   // Number i of the result is sum(v[i]), with its bits: additions are those of sum(), for all vectors at
   // once.
-  static Floats sums(const Floats (&v)[kLanes]) {
+  static Floats sums(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm256_add_ps); }
+  // Number i of the result is largest(v[i]).
+  static Floats maxima(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm256_max_ps); }
+  template <typename Operation>
+  static Floats combine_lanes(const Floats (&v)[kLanes], Operation combine) {
     Floats quarters[4], pairs[2];
     for (int i = 0; i < 4; ++i) {
       const Floats a = v[place_of(i)], b = v[place_of(i + 4)];
-      quarters[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+      quarters[i] = combine(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
     }
     for (int i = 0; i < 2; ++i) {
       const auto a = _mm256_castps_pd(quarters[i]), b = _mm256_castps_pd(quarters[i + 2]);
-      pairs[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
-                               _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+      pairs[i] =
+          combine(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
     }
-    return _mm256_add_ps(_mm256_shuffle_ps(pairs[0], pairs[1], 0x88),
-                         _mm256_shuffle_ps(pairs[0], pairs[1], 0xDD));
+    return combine(_mm256_shuffle_ps(pairs[0], pairs[1], 0x88), _mm256_shuffle_ps(pairs[0], pairs[1], 0xDD));
   }
-  // The vector whose sum comes out in its place when it enters sums() as number i.
+  // The vector whose result comes out in its place when it enters combine_lanes() as number i.
   static constexpr int place_of(int i) { return (i & 1) << 1 | (i >> 1 & 1) | (i & 4); }
   static float largest(Floats v) {
     const __m128 quarter = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

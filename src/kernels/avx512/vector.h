@@ -51,25 +51,28 @@ struct Avx512 {
   }
   // Number i of the result is sum(v[i]), with its bits: additions are those of sum(), for all vectors at
   // once.
-  static Floats sums(const Floats (&v)[kLanes]) {
+  static Floats sums(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm512_add_ps); }
+  // Number i of the result is largest(v[i]).
+  static Floats maxima(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm512_max_ps); }
+  template <typename Operation>
+  static Floats combine_lanes(const Floats (&v)[kLanes], Operation combine) {
     Floats halves[8], quarters[4], pairs[2];
     for (int i = 0; i < 8; ++i) {
       const Floats a = v[place_of(i)], b = v[place_of(i + 8)];
-      halves[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+      halves[i] = combine(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
     }
     for (int i = 0; i < 4; ++i) {
       const Floats a = halves[i], b = halves[i + 4];
-      quarters[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+      quarters[i] = combine(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
     }
     for (int i = 0; i < 2; ++i) {
       const auto a = _mm512_castps_pd(quarters[i]), b = _mm512_castps_pd(quarters[i + 2]);
-      pairs[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
-                               _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+      pairs[i] =
+          combine(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
     }
-    return _mm512_add_ps(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88),
-                         _mm512_shuffle_ps(pairs[0], pairs[1], 0xDD));
+    return combine(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88), _mm512_shuffle_ps(pairs[0], pairs[1], 0xDD));
   }
-  // The vector whose sum comes out in its place when it enters sums() as number i.
+  // The vector whose result comes out in its place when it enters combine_lanes() as number i.
   static constexpr int place_of(int i) { return (i & 1) << 1 | (i >> 1 & 1) | (i & 4) << 1 | (i & 8) >> 1; }
   static float largest(Floats v) {
     const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));

@@ -61,6 +61,10 @@ struct Neon {
     const auto pair = [&v](int i) { return vadd_f32(vget_low_f32(v[i]), vget_high_f32(v[i])); };
     return vpaddq_f32(vcombine_f32(pair(0), pair(1)), vcombine_f32(pair(2), pair(3)));
   }
+  // Number i of the result is largest(v[i]).
+  static Floats maxima(const Floats (&v)[kLanes]) {
+    return vpmaxq_f32(vpmaxq_f32(v[0], v[1]), vpmaxq_f32(v[2], v[3]));
+  }
   static float largest(Floats v) {
     const Floats pair = max(v, vextq_f32(v, v, 2));
     return vgetq_lane_f32(max(pair, vextq_f32(pair, pair, 1)), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/synthetic_drafter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -38,8 +39,6 @@ Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span
 }
 
 Status SyntheticDrafter::draft_level(std::span<const Growing> growing, std::vector<TokenTree>& proposals) {
-  constexpr double kFading = 0.1;
-  constexpr double kMaxSurprise = 2;  // a stalled level counts as at most twice the usual time
   std::vector<DraftRequest> level;
   for (const Growing& one : growing) {
     DraftRequest request = one.request;
@@ -52,9 +51,7 @@ Status SyntheticDrafter::draft_level(std::span<const Growing> growing, std::vect
   const double start = now_ms();
   OUTRIDER_RETURN_IF_ERROR(inner_->draft(level, proposals));
   if (growing.front().end == 0) return {};
-  const double ms = (now_ms() - start) / static_cast<double>(growing.size());
-  if (level_ms_ == 0) level_ms_ = ms;
-  level_ms_ += kFading * (std::min(ms, kMaxSurprise * level_ms_) - level_ms_);
+  level_time_.learn(1.0, (now_ms() - start) / static_cast<double>(growing.size()));
   return {};
 }
 
@@ -62,7 +59,8 @@ bool SyntheticDrafter::wants_level(const Growing& one) const {
   const DraftRequest& request = one.request;
   if (request.rate == 0 || request.estimates == nullptr) return true;
   const int depth = one.tree->depth(one.end);
-  return one.reached * request.estimates->continuation(depth) > request.rate * (level_ms_ + request.row_ms);
+  return one.reached * request.estimates->continuation(depth) >
+         request.rate * (level_time_.ms_of(1.0) + request.row_ms);
 }
 
 // The first proposal is replaced and goes on; others stay beside it unless they would be right.
@@ -70,13 +68,16 @@ void SyntheticDrafter::add_level(Growing& one, const TokenTree& proposals) const
   const std::optional<TokenId> right = right_after(one.tokens);
   const int parent = one.end;
   const TokenId first = right ? replaced(one, *right, proposals.token(1)) : proposals.token(1);
-  one.end = one.tree->add(parent, first);
+  // A probability of 1 would say nothing.
+  const double of_first = std::clamp(rate_, 0.01, 0.99);
+  one.end = one.tree->add(parent, first, of_first);
   if (one.request.estimates != nullptr) {
     one.reached *= one.request.estimates->estimate(one.tree->depth(one.end), one.tree->probability(one.end));
   }
   for (int node = 2; node < proposals.size(); ++node) {
     const TokenId token = proposals.token(node);
-    if (token != first && token != right) one.tree->add(parent, token);
+    if (token != first && token != right)
+      one.tree->add(parent, token, (1.0 - of_first) / proposals.drafted());
   }
   one.tokens.push_back(first);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "outrider/drafter.h"
+#include "speculation/tree/level_time.h"
 
 namespace outrider {
 
@@ -18,7 +19,8 @@ namespace outrider {
 // `rate` and a different one otherwise. Tokens after a wrong one stay as proposed. The inner drafter drafts
 // one level at a time and sees the replaced tokens, so it runs the passes that a drafter of that quality
 // would run. It drafts a chain, or where there is room for more nodes than levels, a tree: each level has
-// further proposals of the inner drafter beside the replaced one, all of them wrong. Where the policy asks, a
+// further proposals of the inner drafter beside the replaced one, all of them wrong. Nodes have the
+// probability that the rate gives them, as those of a drafter of that quality would. Where the policy asks, a
 // level that should not be worth its time ends the draft, as it would in the inner drafter.
 class SyntheticDrafter final : public Drafter {
  public:
@@ -64,7 +66,7 @@ class SyntheticDrafter final : public Drafter {
   DrafterTraits traits_;
   double rate_;
   int64_t vocab_size_;
-  double level_ms_ = 0;  // of one chain, but for first levels, which read what was missed; 0: not known
+  LevelTime level_time_;  // of one chain, but for first levels, which read what was missed
   std::vector<TokenId> expected_;
 };
 

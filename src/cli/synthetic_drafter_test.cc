@@ -121,6 +121,9 @@ TEST_F(SyntheticDrafterTest, BesideTheChainDraftsWrongTokens) {
   ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
   const std::vector<TokenId> drafted(tree.tokens().begin() + 1, tree.tokens().end());
   EXPECT_EQ(drafted, (std::vector<TokenId>{97, 98, 98, 97, 99, 98, 97}));
+  const auto is_replaced = [](int node) { return node == 1 || node == 3 || node == 5; };
+  for (int node = 1; node < tree.size(); ++node)
+    EXPECT_NEAR(tree.probability(node), is_replaced(node) ? 0.99 : 0.01 / 3, 1e-12) << node;
   std::vector<int> parents;
   for (int node = 1; node < tree.size(); ++node) parents.push_back(tree.parent(node));
   EXPECT_EQ(parents, (std::vector<int>{0, 0, 1, 1, 3, 3, 3}));

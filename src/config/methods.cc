@@ -84,7 +84,8 @@ constexpr std::array kMethods = {
      .shares_trees = false,
      .help = "the methods of `combine`, which share one tree"},
     MethodRow{.method = Method::kAuto, .name = "Auto", .needs = MethodNeeds::kMethods, .shares_trees = false,
-     .usual = {.max_draft_len = 8},
+     .usual = {.kind = TreeKind::kDynamic, .max_draft_len = 8, .dynamic_tree_max_top_k = 4,
+               .max_total_draft_tokens = 24},
      .help = "Suffix, NGram and what speculative_model holds share a tree; without speculative_model the "
              "drafter that is found for the target"},
     MethodRow{.method = Method::kUserProvided, .name = "UserProvided", .needs = MethodNeeds::kUserDrafter,

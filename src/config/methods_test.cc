@@ -92,6 +92,8 @@ TEST(Methods, WhatIsNotGivenIsUsual) {
   EXPECT_EQ(usual(Method::kSpecInfer, {.max_draft_len = true}).tree.kind, TreeKind::kStatic);
   EXPECT_EQ(usual(Method::kNGram).max_draft_len, SpeculativeOptions{}.max_draft_len);
   EXPECT_EQ(usual(Method::kAuto).max_draft_len, 8);
+  EXPECT_EQ(usual(Method::kAuto).tree.kind, TreeKind::kDynamic);
+  EXPECT_EQ(usual(Method::kAuto, {.max_draft_len = true}).tree.kind, TreeKind::kChain);
   const SpeculativeOptions moa = usual(Method::kMoa);
   EXPECT_EQ(moa.tree.kind, TreeKind::kDynamic);
   EXPECT_EQ(moa.max_draft_len, 6);

@@ -86,6 +86,13 @@ void CachedGrowth::append_frontiers() {
   for (Growing* growing : active_) rows_.push_back(append_frontier(*growing));
 }
 
+// The number that the next pass expands in all sequences.
+double CachedGrowth::expanded_nodes() const {
+  size_t nodes = 0;
+  for (const Growing* growing : active_) nodes += growing->growth.frontier().size();
+  return static_cast<double>(nodes);
+}
+
 // The nodes of the frontier; for the root, all tokens that are not yet cached.
 CachedGrowth::Rows CachedGrowth::append_frontier(Growing& growing) {
   DraftSequence& sequence = *growing.sequence;

@@ -87,10 +87,12 @@ class CachedGrowth {
       append_frontiers();
       const double start = now_ms();
       const auto growing = static_cast<double>(active_.size());
+      const double nodes = expanded_nodes() / growing;
       expand(forward(std::as_const(batch_), std::span<const Rows>(rows_)));
       if (vocabulary_.mask) return;  // further levels cost nothing
       const double each = (now_ms() - start) / growing;
-      if (!std::exchange(is_first_pass, false) || each < growth_.level_ms) learn_cost(growth_.level_ms, each);
+      if (!std::exchange(is_first_pass, false) || each < growth_.level_time.ms_of(nodes))
+        growth_.level_time.learn(nodes, each);
     }
   }
 
@@ -103,6 +105,7 @@ class CachedGrowth {
   };
 
   void append_frontiers();
+  double expanded_nodes() const;
   Rows append_frontier(Growing& growing);
   int append_masks(Growing& growing);
   void expand(std::span<const float> logits);

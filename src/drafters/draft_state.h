@@ -2,7 +2,6 @@
 // State that drafters of several kinds keep from draft to draft.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 #include "outrider/drafter.h"
@@ -29,13 +28,5 @@ class RequestHistory {
   TokenHistory history_;
   size_t size_ = 0;  // tokens of the request in it
 };
-
-// Takes a measurement in milliseconds into the fading mean `known`, 0 while there is none. A measurement far
-// above the mean counts as twice the mean: its thread may have lost the processor.
-inline void learn_cost(double& known, double ms) {
-  constexpr double kFading = 0.1;
-  constexpr double kMaxSurprise = 2.0;
-  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMaxSurprise * known) - known);
-}
 
 }  // namespace outrider

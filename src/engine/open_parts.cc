@@ -312,14 +312,22 @@ Status check_taps(const FeatureTaps& taps, int64_t layer_count) {
   return {};
 }
 
+// Whether most of the file are numbers of another format's quantisation, which are made when they are read.
+bool is_made_of_codes(const ModelFile& file) {
+  int64_t made = 0, stored = 0;
+  for (const auto& [name, tensor] : file.tensors) (tensor.data == nullptr ? made : stored) += tensor.bytes();
+  return made > stored;
+}
+
 // The type of the drafter's matrices; nullopt: as stored. Every draft is verified, so a head may be rounded:
 // beside a quantised target one that is stored in 16 or 32 bits is packed in 8, which is read in half the
-// time.
+// time, and so is one of codes that no type of ours holds exactly.
 std::optional<DType> drafter_weights(const EngineParts& parts, const ModelFile& file, const HeadFile* head) {
   if (parts.options.weights != WeightPrecision::kAuto) return storage_type(parts.options.weights);
   const auto is_quantised = [](const ModelFile& model) { return block_elements(main_type(model)) > 1; };
-  if (head == nullptr || !is_quantised(file) || is_quantised(head->file)) return std::nullopt;
-  return DType::kQ8_0;
+  if (head == nullptr || is_quantised(head->file)) return std::nullopt;
+  if (is_quantised(file) || is_made_of_codes(head->file)) return DType::kQ8_0;
+  return std::nullopt;
 }
 
 // head: the opened files of a draft head, or null.

@@ -259,8 +259,9 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
 }
 
 // Where time has a price, a member skips the sequences to which it should add less than it costs, beyond what
-// the members before it drafted, if anything. Now and then it is asked all the same, to see whether that
-// still holds; this is rare enough that in a batch, too, few steps run a member for one sequence alone.
+// the members before it drafted, if anything. Accepted tokens count less the price of their rows. Now and
+// then it is asked all the same, to see whether that still holds; this is rare enough that in a batch, too,
+// few steps run a member for one sequence alone.
 void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
                                 std::span<const TokenTree> trees) {
   constexpr int kMaxLeftOut = 16;
@@ -269,12 +270,14 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
   for (size_t j = 0; j < call.requests.size(); ++j) {
     const size_t place = call.places[j];
     Share& share = shares_of(requests[place].sequence)[member];
-    double drafted = 0.0;
-    for (const int node : likeliest_.order(trees[place])) drafted += likeliest_.path_probability(node);
-    const std::vector<double>& alive = share.record.alive;
-    const double expected = std::accumulate(alive.begin(), alive.end(), 0.0);
     const double rate = requests[place].rate;
-    const bool pays = rate == 0.0 || alive.empty() || expected - drafted > rate * members_[member].time.ms;
+    const double row_price = rate * requests[place].row_ms;
+    double drafted = 0.0, expected = 0.0;
+    for (const int node : likeliest_.order(trees[place]))
+      drafted += std::max(0.0, likeliest_.path_probability(node) - row_price);
+    for (const double alive : share.record.alive) expected += std::max(0.0, alive - row_price);
+    const bool pays =
+        rate == 0.0 || share.record.alive.empty() || expected - drafted > rate * members_[member].time.ms;
     share.left_out = pays ? 0 : (share.left_out + 1) % (kMaxLeftOut * static_cast<int>(requests.size()));
     if (share.left_out > 0) continue;
     call.requests[kept] = call.requests[j];

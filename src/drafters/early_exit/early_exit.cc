@@ -57,8 +57,8 @@ class EarlyExitDrafter final : public Drafter {
   bool resumes_;  // the target's pass can go on where drafting stopped
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  bool adapts_;            // AdaptiveThreshold ends chains
-  double level_ms_ = 0.0;  // time of a level for one sequence
+  bool adapts_;  // AdaptiveThreshold ends chains
+  LevelTime level_time_;
   int64_t vocab_;
   size_t max_length_;  // tokens of the longest sequence with its tree
   ForwardBatch batch_;
@@ -106,8 +106,9 @@ Status EarlyExitDrafter::draft(std::span<const DraftRequest> requests, std::span
     const TargetAccess& target = *active_.front()->target;
     const double start = now_ms();
     const SubsetOutput output = target.model->forward_subset(batch_, *target.cache, layers_);
-    learn_cost(level_ms_, (now_ms() - start) / static_cast<double>(active_.size()));
+    const auto sequences = static_cast<double>(active_.size());
     const size_t rows = batch_.logits_rows.size();
+    level_time_.learn(static_cast<double>(rows) / sequences, (now_ms() - start) / sequences);
     const size_t vocab = output.logits.size() / rows;
     const size_t hidden = output.states.size() / rows;
     for (Growing* growing : active_) {
@@ -143,7 +144,7 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
                                                         .max_depth = 0});
   Sequence& sequence = found->second;
   if (is_new) sequence.history.reserve(max_length_);
-  sequence.growth.level_ms = level_ms_;
+  sequence.growth.level_time = level_time_;
   const bool adapts = adapts_ && request.estimates == nullptr;
   sequence.growth.min_probability = adapts ? sequence.threshold.value() : growth_.min_probability;
   sequence.chain.clear();

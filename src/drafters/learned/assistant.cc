@@ -73,11 +73,14 @@ Status AssistantDrafter::draft(std::span<const DraftRequest> requests, std::span
     inputs_.clear();
     for (size_t i = 0; i < active_; ++i) append_frontier(*growing_[i]);
     if (rows_.empty()) return {};
+    const size_t rows = rows_.size();
     const double begin = now_ms();
     KvCache& cache = *growing_.front()->growth.request().target->cache;
     const AssistantNetwork::Output output = network_->run(rows_, inputs_.data(), cache);
     for (size_t i = 0; i < active_; ++i) expand(*growing_[i], output);
-    if (!is_first) learn_cost(growth_.level_ms, (now_ms() - begin) / static_cast<double>(active_));
+    const auto sequences = static_cast<double>(active_);
+    if (!is_first)
+      growth_.level_time.learn(static_cast<double>(rows) / sequences, (now_ms() - begin) / sequences);
   }
 }
 

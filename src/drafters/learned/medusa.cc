@@ -76,7 +76,7 @@ Status MedusaDrafter::draft(std::span<const DraftRequest> requests, std::span<To
   for (int64_t level = 0; is_growing; ++level) {
     const double begin = now_ms();
     const std::span<const float> logits = heads_->logits(level);
-    if (level > 0) learn_cost(growth_.level_ms, (now_ms() - begin) / static_cast<double>(active_));
+    if (level > 0) growth_.level_time.learn(1.0, (now_ms() - begin) / static_cast<double>(active_));
     is_growing = false;
     for (size_t row = 0; row < active_; ++row) {
       TreeGrowth& growth = growing_[row]->growth;

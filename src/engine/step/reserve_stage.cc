@@ -66,6 +66,9 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
     if (draft.depth > 0 && !step.may_cut) {
       plan.max_nodes = std::min(plan.max_nodes, parts_.scheduler->draft_rows() / static_cast<int>(drafting));
       draft.depth = std::min(draft.depth, plan.max_nodes);
+      // The policy can only weigh further nodes that it may cut.
+      if (draft.rate > 0.0 && parts_.options->tree.kind == TreeKind::kDynamic)
+        plan.max_nodes = std::min(plan.max_nodes, draft.depth);
     }
     plan.max_depth = draft.depth;
     if (plan.max_depth == 0) plan.max_nodes = 0;

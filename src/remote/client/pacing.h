@@ -5,8 +5,8 @@
 #include <limits>
 #include <span>
 
+#include "base/fading_line.h"
 #include "outrider/token_tree.h"
-#include "speculation/policy/fading_line.h"
 #include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "speculation/policy/fading_line.h"
+#include "base/fading_line.h"
 
 namespace outrider {
 

@@ -34,9 +34,10 @@ double StepCosts::share_of_batch(double drafting) const {
 }
 
 double StepCosts::rate(const DraftForecast& forecast) const {
-  const double rest = drafting_rest_ms() * forecast.drafting / drafting_ + plain_rest_ms_;
+  const double rows_ms = pass_ms(std::max(0.0, forecast.rows)) - pass_ms(0.0);
+  const double rest = drafting_rest_ms() * forecast.drafting / drafting_;
   const double draft_ms = forecast.draft_ms * pace() * share_of_batch(forecast.drafting);
-  return forecast.tokens / (pass_ms(std::max(0.0, forecast.rows)) + rest + draft_ms);
+  return forecast.tokens / (plain_ms() + rows_ms + rest + draft_ms);
 }
 
 void StepCosts::learn_pass(const PassCosts::Pass& pass) {

@@ -31,14 +31,17 @@ class StepCosts {
   double drafting() const { return drafting_; }
   const BatchShape& load() const { return load_; }
 
-  // Precondition of the following functions: known().
+  // Precondition of the following functions: known(), and a sequence decodes.
   double pass_ms(double drafted_rows) const {
     return passes_.pass_ms(load_.rows + drafted_rows, load_.context);
   }
   // The time that a second drafted row of each sequence adds to the pass, for one of them.
   double second_row_ms() const { return (pass_ms(2.0 * drafting_) - pass_ms(drafting_)) / drafting_; }
-  double plain_ms() const { return pass_ms(0.0) + plain_rest_ms_; }
+  // A step without drafts and without rows of prompts: these have to be computed in any case, so that an
+  // accepted token saves its part of such a step even where it is drafted beside a prompt.
+  double plain_ms() const { return passes_.pass_ms(load_.sequences, load_.context) + plain_rest_ms_; }
   double plain_rate() const { return load_.sequences / plain_ms(); }
+  // The rate of a step without rows of prompts, except that the price of a drafted row is that of this step.
   double rate(const DraftForecast& forecast) const;
   // The machine's current slowness, see PassCosts::pace(). Draft times are stored divided by it ("at pace
   // 1").

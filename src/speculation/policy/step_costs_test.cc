@@ -23,6 +23,17 @@ TEST(StepCosts, APlainStepIsItsPassAndTheRest) {
   EXPECT_DOUBLE_EQ(step.plain_ms(), 1.7 + 8 * 0.2) << "per sequence, from the nearest known batch size";
 }
 
+TEST(StepCosts, RowsOfPromptsDoNotMakeTokensCheaper) {
+  StepCosts step = StepCosts(PassCosts({{1, 1.0, 0.0}, {9, 1.8, 0.0}, {109, 21.8, 0.0}}));
+  step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
+  const double plain = step.plain_rate();
+  step.begin({.rows = 52.0, .sequences = 2.0}, 2.0);
+  EXPECT_DOUBLE_EQ(step.plain_rate(), plain);
+  // A row beside a prompt costs 0.2 ms, one of a small pass 0.1 ms.
+  const DraftForecast drafted{.drafting = 2.0, .tokens = 3.0, .rows = 2.0};
+  EXPECT_NEAR(step.rate(drafted), 3.0 / (1.1 + 0.4), 1e-12);
+}
+
 TEST(StepCosts, PredictionsDoNotChangeWithinAStep) {
   StepCosts step = costs();
   step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);

@@ -83,8 +83,7 @@ void TreeGrowth::plan_level() {
   frontier_.swap(next_);
   const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
   const int remaining_nodes = max_drafted_ - tree_->drafted();
-  if (frontier_.empty() || depth >= request_->max_depth || remaining_nodes <= 0 ||
-      !is_level_worthwhile(depth)) {
+  if (frontier_.empty() || depth >= request_->max_depth || remaining_nodes <= 0) {
     frontier_.clear();
   } else {
     children_ = options_->policy->plan_level({.tree = tree_,
@@ -94,6 +93,7 @@ void TreeGrowth::plan_level() {
                                               .may_drop = !draws()},
                                              scores_, frontier_);
     if (children_ == 0) frontier_.clear();
+    keep_worthwhile(depth);
   }
   if (frontier_.empty()) stop();
 }
@@ -103,17 +103,24 @@ void TreeGrowth::stop() {
   top_nodes_.keep(*tree_, request_->max_nodes);
 }
 
-// Whether a level below the frontier is expected to add more accepted tokens than its drafting time is worth,
-// beyond those that the rows of its nodes are worth.
-bool TreeGrowth::is_level_worthwhile(int depth) const {
-  if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return true;
+// Where time has a price, a node is expanded if its children are expected to add more accepted tokens than
+// their rows and its own part of the drafting time are worth, and a level is drafted if all that its nodes
+// add is worth its time.
+void TreeGrowth::keep_worthwhile(int depth) {
+  if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return;
   const double continuation = request_->estimates->continuation(depth);
-  double gain = 0.0;
-  for (const int node : frontier_) {
-    const double accepted = scores_[static_cast<size_t>(node)] * continuation;
-    gain += std::max(0.0, accepted - request_->rate * request_->row_ms);
+  const double row_price = request_->rate * request_->row_ms;
+  const double node_price = request_->rate * options_->level_time.ms_per_node();
+  const auto gain = [&](int node) { return scores_[static_cast<size_t>(node)] * continuation - row_price; };
+  std::erase_if(frontier_, [&](int node) { return gain(node) <= node_price; });
+  if (request_->row_ms == 0.0 && !frontier_.empty()) {  // levels are explored, for which a path is enough
+    frontier_.front() = *std::ranges::max_element(frontier_, {}, gain);
+    frontier_.resize(1);
   }
-  return gain > request_->rate * options_->level_ms;
+  double sum = 0.0;
+  for (const int node : frontier_) sum += gain(node);
+  const double level_ms = options_->level_time.ms_of(static_cast<double>(frontier_.size()));
+  if (sum <= request_->rate * level_ms) frontier_.clear();
 }
 
 void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {

@@ -9,6 +9,7 @@
 #include "outrider/engine.h"
 #include "sampling/logits_processor.h"
 #include "sampling/token_history.h"
+#include "speculation/tree/level_time.h"
 #include "speculation/tree/top_nodes.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -25,7 +26,7 @@ struct GrowthOptions {
   double max_uncertainty = 0.0;
   double temperature_factor = 1.0;   // multiplies the request's temperature; above 1 for overconfident drafts
   double ranking_temperature = 1.0;  // temperature of the probabilities that rank nodes of greedy requests
-  double level_ms = 0.0;             // time to draft one level of one sequence, for requests with a rate
+  LevelTime level_time = {};         // for requests with a rate
   Randomness* draws = nullptr;       // replaces the request's randomness in tests that enumerate the draws
 };
 GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy* policy);
@@ -74,7 +75,7 @@ class TreeGrowth {
  private:
   void expand_node(int node, int count, std::span<const float> logits);
   void plan_level();
-  bool is_level_worthwhile(int depth) const;
+  void keep_worthwhile(int depth);
   void add_likeliest(int node, int count, std::span<const float> logits);
   void add_coupled(int node, int count, std::span<const float> logits);
   void add_drawn(int node, int count, std::span<const float> logits);

@@ -51,7 +51,8 @@ struct Growing {
   int max_depth = 4;
   int max_nodes = 16;
   double rate = 0.0;
-  double level_ms = 0.0;
+  double level_ms = 0.0;  // of one node
+  double node_ms = 0.0;   // of every other one
   double row_ms = 0.0;
   const AcceptanceEstimates* estimates = nullptr;
   Draft draft = logits_after;
@@ -64,7 +65,8 @@ TokenTree grow(const Growing& setup) {
   history.add_prompt(prompt);
   const auto policy = make_tree_policy(setup.options);
   GrowthOptions options = growth_options(setup.options, policy.get());
-  options.level_ms = setup.level_ms;
+  if (setup.node_ms > 0.0) options.level_time.learn(9.0, setup.level_ms + 8.0 * setup.node_ms);
+  if (setup.level_ms > 0.0) options.level_time.learn(1.0, setup.level_ms);
   const DraftRequest request{.tokens = prompt,
                              .prompt_length = 2,
                              .max_depth = setup.max_depth,
@@ -293,6 +295,36 @@ std::vector<float> flat_distribution(const Path&) {
   logits[0] = std::log(0.6f);
   logits[1] = std::log(0.4f);
   return logits;
+}
+
+// A dynamic tree of two children a node, in which every node is expected to be accepted with the draft's
+// probability.
+TEST(TreeGrowth, ExpandsTheNodesWhoseChildrenAreWorthTheirOwnTime) {
+  const AcceptanceEstimates estimates;
+  Growing setup{.options = dynamic_tree(2),
+                .max_depth = 3,
+                .rate = 1.0,
+                .row_ms = 1e-6,
+                .estimates = &estimates,
+                .draft = flat_distribution};
+  const auto expanded_at = [&](int depth) {
+    const TokenTree tree = grow(setup);
+    std::set<int> parents;
+    for (int node = 1; node < tree.size(); ++node)
+      if (tree.depth(node) == depth + 1) parents.insert(tree.parent(node));
+    return parents.size();
+  };
+  setup.level_ms = 1e-6;
+  EXPECT_EQ(expanded_at(1), 2U);
+  // The root's children are accepted with probabilities 0.6 and 0.4, and followed by an accepted token with
+  // 0.7, as long as nothing is known.
+  setup.node_ms = 0.3;
+  EXPECT_EQ(expanded_at(1), 1U);
+  setup.node_ms = 0.5;
+  EXPECT_EQ(expanded_at(1), 0U);
+  setup.node_ms = 1e-6;
+  setup.row_ms = 0.0;  // a level is explored
+  EXPECT_EQ(expanded_at(1), 1U);
 }
 
 std::vector<Path> paths_of(const TokenTree& tree) {

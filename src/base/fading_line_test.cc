@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/policy/fading_line.h"
+#include "base/fading_line.h"
 
 #include <gtest/gtest.h>
 

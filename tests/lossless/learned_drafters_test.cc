@@ -97,5 +97,18 @@ INSTANTIATE_TEST_SUITE_P(Heads, LearnedDrafters, testing::ValuesIn(head_cases())
 INSTANTIATE_TEST_SUITE_P(Models, LearnedDrafters, testing::Values(pard_case()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// The target holds 32 bits, as the head's matrices would if each code became a number of its own.
+TEST(LearnedDrafter, AHeadOfCodesIsPackedInEightBitsBesideEveryTarget) {
+  const auto weight_bytes = [](FakeHead::Matrices matrices) {
+    const auto made = make_recurrent("eagle3");
+    made->matrices = matrices;
+    const auto parts =
+        open_variant({}, {.speculative = "eagle3,max_draft_len=3", .head = made->write()}, small_target());
+    EXPECT_TRUE(parts.ok()) << parts.error().message;
+    return parts.ok() ? static_cast<double>((*parts)->drafter->memory().weight_bytes) : 0.0;
+  };
+  EXPECT_LT(weight_bytes(FakeHead::Matrices::kBytes), 0.5 * weight_bytes(FakeHead::Matrices::kPlain));
+}
+
 }  // namespace
 }  // namespace outrider

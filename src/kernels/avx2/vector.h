@@ -90,7 +90,6 @@ struct Avx2 {
   // Integer products. A lane holds four 8-bit numbers.
   static constexpr int kDotRows = 4;     // rows whose sums fit the register file beside the weights
   static constexpr int kDotVectors = 2;  // vectors of features that share loaded inputs
-  static constexpr int kDotVectorsOfFewRows = 1;
   static Ints load_ints(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }

@@ -93,7 +93,6 @@ struct Avx512 {
   // Integer products. A lane holds four 8-bit numbers.
   static constexpr int kDotRows = 8;     // rows whose sums fit the register file beside the weights
   static constexpr int kDotVectors = 2;  // vectors of features that share loaded inputs
-  static constexpr int kDotVectorsOfFewRows = 1;
   static Ints load_ints(const std::byte* p) { return _mm512_loadu_si512(p); }
   static Ints all_ints(int32_t value) { return _mm512_set1_epi32(value); }
   static Ints low_nibbles(Ints a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }

@@ -82,7 +82,6 @@ struct Neon {
   // Integer products. A lane holds four 8-bit numbers.
   static constexpr int kDotRows = 4;     // rows whose sums fit the register file beside the weights
   static constexpr int kDotVectors = 4;  // vectors of features that share loaded inputs
-  static constexpr int kDotVectorsOfFewRows = 4;
   static Ints load_ints(const std::byte* p) {
     return vreinterpretq_s32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(p)));
   }

@@ -436,10 +436,10 @@ void code_vectors(const CodePanels& panels, int vectors, const CodeInputs& input
   }
 }
 
-// At most kRows rows.
+// At most kRows rows. They take a panel at once, so that each of its lines is read once.
 template <typename V, typename Codes, int kRows>
 void few_code_rows(const CodePanels& panels, int vectors, const CodeInputs& inputs, int64_t rows) {
-  if (rows == kRows) return code_vectors<V, Codes, kRows, V::kDotVectorsOfFewRows>(panels, vectors, inputs);
+  if (rows == kRows) return code_vectors<V, Codes, kRows, PanelVectors<V>::kOfPanel>(panels, vectors, inputs);
   if constexpr (kRows > 1) few_code_rows<V, Codes, kRows - 1>(panels, vectors, inputs, rows);
 }
 

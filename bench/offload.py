@@ -78,7 +78,7 @@ def run(args, command, limit=None):
 
 def outrider(args, command, limit, *options):
     """Runs a command of the engine and returns its JSON object and its peak of resident memory."""
-    drafter = f"draft_target,speculative_model={args.draft},policy=fixed,{TREE}"
+    drafter = f"draft_target,speculative_model={args.draft},policy={args.policy},{TREE}"
     words = [args.outrider, command, args.target, "--packed-cache", args.cache, "--ctx", 512, "--max-batch", 1,
              "--json", "--ignore-eos", "--speculative", drafter, *options]
     output, peak = run(args, words + (["--memory", f"{limit // MIB}M"] if limit else []), limit)
@@ -155,6 +155,7 @@ def main():
     parser.add_argument("--resident", type=float, nargs="+", default=[25, 50, 90], help="percent of the weights")
     parser.add_argument("--cache", required=True, help="folder for packed weights")
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--policy", choices=["auto", "fixed"], default="auto", help="fixed: whole trees in every step")
     parser.add_argument("--groups", help="folder of a memory cgroup")
     parser.add_argument("--peer", help="folder of llama-bench")
     parser.add_argument("--peer-tokens", type=int, default=4)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/program/program_fixture.h"
 
@@ -118,11 +119,14 @@ TEST_F(ProgramTest, BenchTimesPassesByOperation) {
 }
 
 TEST_F(ProgramTest, BenchTimesPromptsToTheirFirstToken) {
-  const Json json = run_json("bench " + kModel + " --prompt-lengths 20,200 --runs 2 --json");
+  const Json json = run_json("bench " + kModel + " --prompt-lengths 20,200 --runs 10 --json");
   ASSERT_EQ(json["prompts"].size(), 2u);
   EXPECT_EQ(json["prompts"][1]["tokens"], 200);
-  EXPECT_EQ(json["prompts"][1]["ms"].size(), 2u);
-  EXPECT_GT(json["prompts"][1]["median_ms"], json["prompts"][0]["median_ms"]);
+  EXPECT_EQ(json["prompts"][1]["ms"].size(), 10u);
+  const auto quickest = [&](size_t i) {
+    return std::ranges::min(json["prompts"][i]["ms"].get<std::vector<double>>());
+  };
+  EXPECT_GT(quickest(1), quickest(0));  // medians are those of the other tests' load
   expect_refused("bench " + kModel + " --prompt-lengths 64 --ctx 64", 2, "raise --ctx");
 }
 

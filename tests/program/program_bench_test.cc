@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "tests/program/program_fixture.h"
 
@@ -123,10 +122,7 @@ TEST_F(ProgramTest, BenchTimesPromptsToTheirFirstToken) {
   ASSERT_EQ(json["prompts"].size(), 2u);
   EXPECT_EQ(json["prompts"][1]["tokens"], 200);
   EXPECT_EQ(json["prompts"][1]["ms"].size(), 10u);
-  const auto quickest = [&](size_t i) {
-    return std::ranges::min(json["prompts"][i]["ms"].get<std::vector<double>>());
-  };
-  EXPECT_GT(quickest(1), quickest(0));  // medians are those of the other tests' load
+  EXPECT_GT(json["prompts"][1]["median_ms"], json["prompts"][0]["median_ms"]);
   expect_refused("bench " + kModel + " --prompt-lengths 64 --ctx 64", 2, "raise --ctx");
 }
 

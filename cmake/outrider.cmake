@@ -14,6 +14,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   # g++ 12 for ARM takes an optional that was tested for one that holds nothing.
   target_compile_options(outrider_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
+# Functions and data that nothing uses are left out of every program.
+target_compile_options(outrider_flags INTERFACE -ffunction-sections -fdata-sections)
+target_link_options(outrider_flags INTERFACE LINKER:--gc-sections)
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 

@@ -125,10 +125,10 @@ KvCache::KvCache(const KvShape& shape, const KvOptions& options, std::unique_ptr
       options_(options),
       pool_(shape.page_count),
       prefixes_(shape.page_count, shape.page_size, options.hash_bits),
-      states_(shape.states),
-      checkpoints_(&states_, shape.states.checkpoint_count),
       storage_(std::move(storage)),
-      host_pages_(dynamic_cast<HostPages*>(storage_.get())) {
+      host_pages_(dynamic_cast<HostPages*>(storage_.get())),
+      states_(shape.states, storage_->states()),
+      checkpoints_(&states_, shape.states.checkpoint_count) {
   if (options_.poison) storage_->poison(0, slot_count());
 }
 

@@ -153,14 +153,17 @@ class KvCache {
   // copies one that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
-  // The entries of HostPages. Precondition: they lie there.
+  // The entries and states of HostPages. Precondition: they lie there.
   std::byte* keys(int64_t layer) { return host_pages().keys(layer); }
   std::byte* values(int64_t layer) { return host_pages().values(layer); }
-  // Where the entries lie, for the operations of a LayerBackend.
+  HostStates& host_states() { return host_pages().states(); }
+  // Where entries and states lie, for the operations of a LayerBackend.
   KvStorage& storage() { return *storage_; }
   const KvStorage& storage() const { return *storage_; }
 
+  // What the states hold.
   StateStore& states() { return states_; }
+  const StateStore& states() const { return states_; }
 
   // Appends every later move to `moves`, so that caches of other ranks can repeat it; nullptr: to none.
   void record_moves(std::vector<KvMove>* moves) { moves_ = moves; }
@@ -225,10 +228,10 @@ class KvCache {
   KvOptions options_;
   PagePool pool_;
   PrefixCache prefixes_;
+  std::unique_ptr<KvStorage> storage_;
+  HostPages* host_pages_;  // storage_, or null: the entries lie elsewhere
   StateStore states_;
   StateCheckpoints checkpoints_;
-  std::unique_ptr<KvStorage> storage_;
-  HostPages* host_pages_;                     // storage_, or null: the entries lie elsewhere
   std::vector<const KvSequence*> sequences_;  // all that are open
   std::vector<KvMove>* moves_ = nullptr;
 };

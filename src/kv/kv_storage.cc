@@ -48,7 +48,8 @@ int64_t KvShape::bytes_before(int64_t layer) const {
   return bytes;
 }
 
-HostPages::HostPages(const KvShape& shape) : shape_(shape), storage_(storage_bytes(shape)) {
+HostPages::HostPages(const KvShape& shape)
+    : shape_(shape), storage_(storage_bytes(shape)), states_(shape.states) {
   const int64_t slots = shape.page_count * shape.page_size;
   for (int64_t layer = 0; layer < shape.layer_count; ++layer)
     layer_begin_.push_back(slots * shape.bytes_before(layer));

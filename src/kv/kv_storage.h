@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kv/state_store.h"
+#include "kv/state_storage.h"
 #include "tensor/buffer.h"
 #include "tensor/dtype.h"
 
@@ -65,8 +65,8 @@ struct KvRow {
   int64_t slot = 0;
 };
 
-// The memory of a cache's entries. The cache knows slots alone; where and how their numbers lie is a matter
-// of the storage and of the operations that read it.
+// The memory of a cache's entries and states. The cache knows slots alone; where and how their numbers lie is
+// a matter of the storage and of the operations that read it.
 class KvStorage {
  public:
   KvStorage() = default;
@@ -81,6 +81,8 @@ class KvStorage {
   virtual void clear(int64_t first_slot, int64_t count) = 0;
   // Writes head h of the row, f32 [head_dim of the layer], to out + h * stride.
   virtual void read(const KvRow& row, float* out, int64_t stride) const = 0;
+
+  virtual StateStorage& states() = 0;
 };
 
 // Entries in this machine's memory, as the kernels read them.
@@ -93,6 +95,7 @@ class HostPages final : public KvStorage {
   void poison(int64_t first_slot, int64_t count) override;
   void clear(int64_t first_slot, int64_t count) override;
   void read(const KvRow& row, float* out, int64_t stride) const override;
+  HostStates& states() override { return states_; }
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
   std::byte* keys(int64_t layer) { return storage_.data() + begin_of(layer, KvPart::kKeys); }
@@ -103,8 +106,9 @@ class HostPages final : public KvStorage {
   int64_t begin_of(int64_t layer, KvPart part) const;
 
   KvShape shape_;
-  Buffer storage_;                       // [layer_count, keys then values, slots, heads]
-  std::vector<int64_t> layer_begin_;     // [layer_count], in bytes
+  Buffer storage_;                    // [layer_count, keys then values, slots, heads]
+  std::vector<int64_t> layer_begin_;  // [layer_count], in bytes
+  HostStates states_;
   std::vector<std::byte> poisoned_row_;  // NaN in every number of the largest row; empty: not yet needed
 };
 

@@ -52,39 +52,43 @@ class HashedSequence {
 
   void apply_committed(int64_t layer) {
     StateStore& store = cache_.states();
+    HostStates& numbers = cache_.host_states();
     const int32_t first = kv_.length() - kv_.kept_updates();
-    float& state = *store.state(kv_.state(), layer);
+    float& state = *numbers.state(kv_.state(), layer);
     for (int32_t entry = store.entries(kv_.state(), layer); entry < kv_.length(); ++entry)
-      state = hashed(state, *store.update(kv_.state(), entry - first, layer));
+      state = hashed(state, *numbers.update(kv_.state(), entry - first, layer));
     store.set_entries(kv_.state(), layer, kv_.length());
   }
 
   void run_tree(std::span<const TokenId> tokens, int64_t layer) {
     apply_committed(layer);
     StateStore& store = cache_.states();
+    HostStates& numbers = cache_.host_states();
     store.reserve_updates(kv_.state(), kv_.kept_updates() + std::ssize(tokens));
     for (size_t i = 0; i < tokens.size(); ++i)
-      *store.update(kv_.state(), kv_.kept_updates() + static_cast<int64_t>(i), layer) =
+      *numbers.update(kv_.state(), kv_.kept_updates() + static_cast<int64_t>(i), layer) =
           static_cast<float>(tokens[i]);
   }
 
   void run_chain(std::span<const TokenId> tokens, int64_t layer) {
     apply_committed(layer);
     StateStore& store = cache_.states();
+    HostStates& numbers = cache_.host_states();
     store.reserve_updates(kv_.state(), kv_.kept_updates() + 1);
-    float& state = *store.state(kv_.state(), layer);
+    float& state = *numbers.state(kv_.state(), layer);
     for (size_t i = 0; i + 1 < tokens.size(); ++i) state = hashed(state, static_cast<float>(tokens[i]));
-    *store.update(kv_.state(), kv_.kept_updates(), layer) = static_cast<float>(tokens.back());
+    *numbers.update(kv_.state(), kv_.kept_updates(), layer) = static_cast<float>(tokens.back());
     store.set_entries(kv_.state(), layer, kv_.length() + static_cast<int32_t>(tokens.size()) - 1);
   }
 
   // The state after all committed entries.
   float state(int64_t layer) {
     StateStore& store = cache_.states();
-    float state = *store.state(kv_.state(), layer);
+    HostStates& numbers = cache_.host_states();
+    float state = *numbers.state(kv_.state(), layer);
     const int32_t first = kv_.length() - kv_.kept_updates();
     for (int32_t entry = store.entries(kv_.state(), layer); entry < kv_.length(); ++entry)
-      state = hashed(state, *store.update(kv_.state(), entry - first, layer));
+      state = hashed(state, *numbers.update(kv_.state(), entry - first, layer));
     return state;
   }
 

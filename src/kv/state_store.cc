@@ -2,19 +2,17 @@
 #include "kv/state_store.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace outrider {
 
-StateStore::StateStore(const StateShape& shape) : shape_(shape) {
+StateStore::StateStore(const StateShape& shape, StateStorage& storage) : shape_(shape), storage_(storage) {
   for (int64_t i = 0; i < shape.sequence_count && shape.layer_count > 0; ++i) add_slot();
 }
 
 void StateStore::add_slot() {
   free_.push_back(static_cast<int32_t>(slots_.size()));
-  slots_.push_back({.states = std::vector<float>(static_cast<size_t>(shape_.layer_count * shape_.size)),
-                    .updates = {},
-                    .entries = std::vector<int32_t>(static_cast<size_t>(shape_.layer_count))});
+  slots_.push_back({.entries = std::vector<int32_t>(static_cast<size_t>(shape_.layer_count)), .updates = 0});
+  storage_.add();
 }
 
 int32_t StateStore::take() {
@@ -28,36 +26,31 @@ int32_t StateStore::take() {
 void StateStore::release(int32_t id) { free_.push_back(id); }
 
 void StateStore::reset(int32_t id) {
-  Slot& slot = slots_[static_cast<size_t>(id)];
-  std::ranges::fill(slot.states, 0.0F);
-  std::ranges::fill(slot.entries, 0);
+  storage_.clear(id);
+  std::ranges::fill(slots_[static_cast<size_t>(id)].entries, 0);
 }
 
 void StateStore::reserve_updates(int32_t id, int64_t count) {
-  std::vector<float>& updates = slots_[static_cast<size_t>(id)].updates;
-  const auto wanted = static_cast<size_t>(count * numbers_of_update());
-  if (updates.size() < wanted) updates.resize(wanted, std::numeric_limits<float>::quiet_NaN());
+  int64_t& room = slots_[static_cast<size_t>(id)].updates;
+  if (room >= count) return;
+  storage_.add_updates(id, room, count - room);
+  room = count;
 }
 
 void StateStore::copy_update(int32_t id, int64_t from, int64_t to) {
-  const std::vector<float>& updates = slots_[static_cast<size_t>(id)].updates;
-  const bool is_written = std::ssize(updates) >= (std::max(from, to) + 1) * numbers_of_update();
-  if (from != to && is_written) std::copy_n(update(id, from, 0), numbers_of_update(), update(id, to, 0));
+  const bool is_written = std::max(from, to) < slots_[static_cast<size_t>(id)].updates;
+  if (from != to && is_written) storage_.copy_update(id, from, to);
 }
 
 void StateStore::copy(int32_t from, int64_t updates, int32_t to) {
-  const Slot& source = slots_[static_cast<size_t>(from)];
-  Slot& target = slots_[static_cast<size_t>(to)];
-  target.states = source.states;
-  target.entries = source.entries;
+  slots_[static_cast<size_t>(to)].entries = slots_[static_cast<size_t>(from)].entries;
   reserve_updates(to, updates);
-  std::copy_n(source.updates.begin(), updates * numbers_of_update(), target.updates.begin());
+  storage_.copy(from, updates, to);
 }
 
 void StateStore::poison_updates(int32_t id, int64_t first) {
-  std::vector<float>& updates = slots_[static_cast<size_t>(id)].updates;
-  const auto begin = std::min(std::ssize(updates), first * numbers_of_update());
-  std::fill(updates.begin() + begin, updates.end(), std::numeric_limits<float>::quiet_NaN());
+  const int64_t room = slots_[static_cast<size_t>(id)].updates;
+  if (first < room) storage_.poison_updates(id, first, room - first);
 }
 
 int32_t StateStore::max_entries(int32_t id) const {

@@ -3,46 +3,26 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <vector>
+
+#include "kv/state_storage.h"
 
 namespace outrider {
 
-// Layers that keep a state of fixed size for each sequence, in place of keys and values of every entry.
-struct StateShape {
-  int64_t layer_count = 0;       // 0: the model has no such layers
-  int64_t size = 0;              // numbers of a state in one layer, f32
-  int64_t update_size = 0;       // numbers by which one entry changes it, f32
-  int64_t sequence_count = 0;    // sequences that memory is reserved for; more take memory when they begin
-  int64_t checkpoint_count = 0;  // copies of states kept for later sequences; they take memory when needed
-
-  int64_t bytes_per_sequence() const { return layer_count * size * static_cast<int64_t>(sizeof(float)); }
-  bool operator==(const StateShape&) const = default;
-};
-
-// The states of all sequences of a model. In each layer a state holds the first so many entries of its
-// sequence. Staged entries leave it alone and have an update in every layer; a later pass over the layer
-// applies the updates of those that were committed. A tree therefore takes an update for each node and no
-// state, and forgetting a node costs nothing. Not thread-safe, except that workers may write different
-// numbers.
+// The states of all sequences of a model: which of them are taken, and what they hold. In each layer a state
+// holds the first so many entries of its sequence. Staged entries leave it alone and have an update in every
+// layer; a later pass over the layer applies the updates of those that were committed. A tree therefore takes
+// an update for each node and no state, and forgetting a node costs nothing.
 class StateStore {
  public:
-  explicit StateStore(const StateShape& shape);
+  // The numbers lie in `storage`, which must outlive it and be without states.
+  StateStore(const StateShape& shape, StateStorage& storage);
 
   // A state of no entries: zeros.
   int32_t take();
   void release(int32_t id);
   void reset(int32_t id);
 
-  // [size]
-  float* state(int32_t id, int64_t layer) {
-    return slots_[static_cast<size_t>(id)].states.data() + layer * shape_.size;
-  }
-  // [update_size]. Precondition: room was made for it.
-  float* update(int32_t id, int64_t index, int64_t layer) {
-    return slots_[static_cast<size_t>(id)].updates.data() + index * numbers_of_update() +
-           layer * shape_.update_size;
-  }
   // Makes room for that many updates and keeps those that are there. Memory never shrinks, so that a steady
   // state does not allocate.
   void reserve_updates(int32_t id, int64_t count);
@@ -66,15 +46,14 @@ class StateStore {
 
  private:
   struct Slot {
-    std::vector<float> states;     // [layer_count, size]
-    std::vector<float> updates;    // [index, layer_count, update_size]
     std::vector<int32_t> entries;  // [layer_count]
+    int64_t updates = 0;           // that there is room for
   };
-  int64_t numbers_of_update() const { return shape_.layer_count * shape_.update_size; }
   void add_slot();
 
   StateShape shape_;
-  std::deque<Slot> slots_;
+  StateStorage& storage_;
+  std::vector<Slot> slots_;
   std::vector<int32_t> free_;
 };
 

@@ -49,14 +49,17 @@ void Decoder::run_recurrence(int64_t index, bool is_last, KvCache& cache) {
   const bool convolves = config_.traits_of(index).kind == LayerKind::kShortConvolution;
   const Projection& input = convolves ? layer.convolution.input : layer.delta.input;
   const Projection& output = convolves ? layer.convolution.output : layer.delta.output;
+  const int64_t cache_layer = cache_layers_[static_cast<size_t>(index)];
   backend_->project(input, add_and_normalize(layer.attention_norm, index), qkv_.data(), row_count());
   backend_->recur({.weights = &layer,
                    .plan = &states_,
-                   .cache = &cache,
-                   .layer = cache_layers_[static_cast<size_t>(index)],
+                   .store = &cache.states(),
+                   .storage = &cache.storage().states(),
+                   .layer = cache_layer,
                    .projected = qkv_.data(),
                    .y = attended_.data(),
                    .rows = row_count()});
+  states_.note_applied(cache_layer, cache.states());
   if (is_last && !taps_end()) keep_wanted_rows({{attended_.data(), output.k}});
   if (row_count() == 0) return;
   backend_->project(output, attended_.data(), delta_.data(), row_count());

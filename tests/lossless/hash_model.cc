@@ -145,23 +145,21 @@ void HashModel::run_recurrent_layer(const ForwardBatch& batch, KvCache& cache) {
   std::iota(rows_.begin(), rows_.end(), 0);
   after_.resize(rows_.size() * kStateSize);
   plan_.build(batch, rows_, store);
+  const LayerStates layer(store, cache.host_states(), 0);
   for (const StateSequence& sequence : plan_.sequences()) {
-    float* stored = store.state(sequence.id, 0);
-    const int32_t first_kept = sequence.length - sequence.kept_updates;
-    for (int32_t entry = store.entries(sequence.id, 0); entry < sequence.length; ++entry) {
-      const float* update = store.update(sequence.id, entry - first_kept, 0);
+    float* stored = layer.state(sequence);
+    layer.for_each_committed(sequence, [&](const float* update) {
       write_state(next(read_state(stored), read_state(update)), stored);
-    }
+    });
     std::vector<State> states;  // after each node
     for (const StateNode& node : sequence.nodes) {
       State update;
       if (node.row == StateNode::kOtherPass) {
-        update = read_state(store.update(sequence.id, node.update, 0));
+        update = read_state(layer.update(sequence, node.update));
       } else {
         const auto row = static_cast<size_t>(node.row);
         update = {static_cast<float>(batch.tokens[row]), static_cast<float>(batch.positions[row])};
-        if (node.update != StateNode::kNotKept)
-          write_state(update, store.update(sequence.id, node.update, 0));
+        if (node.update != StateNode::kNotKept) write_state(update, layer.update(sequence, node.update));
       }
       const State before = node.parent == StateNode::kCommitted ? read_state(stored)
                                                                 : states[static_cast<size_t>(node.parent)];

@@ -210,14 +210,12 @@ void HostBackend::read_latent_values(const LatentAttention& attention, FloatAddr
 }
 
 void HostBackend::recur(const Recurrence& args) {
-  StateStore& states = args.cache->states();
+  const LayerStates states(*args.store, dynamic_cast<HostStates&>(*args.storage), args.layer);
   if (args.weights->convolution.size != 0) {
     convolve(ops_, args.weights->convolution, *args.plan,
-             {.projected = at(args.projected), .y = at(args.y), .rows = args.rows, .layer = args.layer},
-             states);
+             {.projected = at(args.projected), .y = at(args.y), .rows = args.rows}, states);
   } else {
-    delta_->run(args.weights->delta, *args.plan,
-                {.projected = at(args.projected), .y = at(args.y), .layer = args.layer}, states);
+    delta_->run(args.weights->delta, *args.plan, {.projected = at(args.projected), .y = at(args.y)}, states);
   }
 }
 

@@ -132,13 +132,15 @@ class LayerBackend {
   virtual void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
                                   int64_t rows) = 0;
 
-  // A layer without attention: y[rows, size of its output projection's inputs].
+  // A layer without attention: y[rows, size of its output projection's inputs]. Applies committed updates to
+  // the states, and those of chains.
   struct Recurrence {
     const DecoderLayer* weights = nullptr;
     const StatePlan* plan = nullptr;
-    KvCache* cache = nullptr;
-    int64_t layer = 0;       // of the cache's states
-    FloatAddress projected;  // [rows, size of its input projection's outputs], changed in place
+    const StateStore* store = nullptr;  // what the states hold before the pass
+    StateStorage* storage = nullptr;    // their numbers
+    int64_t layer = 0;                  // of the store
+    FloatAddress projected;             // [rows, size of its input projection's outputs], changed in place
     FloatAddress y;
     int64_t rows = 0;
   };

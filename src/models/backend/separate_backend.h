@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend for tests whose weights, rows and cached entries are out of everyone's reach, as a device's are:
-// addresses of its rows are no memory, the weights that it shows are noise, and caches know its entries by
-// slot alone. It computes with a HostBackend of its own, so that results have equal bits unless something is
-// followed that is only a name.
+// addresses of its rows are no memory, the weights that it shows are noise, and caches know its entries and
+// states by number alone. It computes with a HostBackend of its own, so that results have equal bits unless
+// something is followed that is only a name.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,10 +22,31 @@
 
 namespace outrider {
 
-// Entries that keys() and values() of the cache do not reach.
+// States that are no HostStates.
+class SeparateStates final : public StateStorage {
+ public:
+  explicit SeparateStates(const StateShape& shape) : numbers_(shape) {}
+
+  void add() override { numbers_.add(); }
+  void clear(int32_t id) override { numbers_.clear(id); }
+  void add_updates(int32_t id, int64_t kept, int64_t count) override {
+    numbers_.add_updates(id, kept, count);
+  }
+  void copy_update(int32_t id, int64_t from, int64_t to) override { numbers_.copy_update(id, from, to); }
+  void copy(int32_t from, int64_t updates, int32_t to) override { numbers_.copy(from, updates, to); }
+  void poison_updates(int32_t id, int64_t first, int64_t count) override {
+    numbers_.poison_updates(id, first, count);
+  }
+  HostStates& numbers() { return numbers_; }
+
+ private:
+  HostStates numbers_;
+};
+
+// Entries that keys() and values() of the cache do not reach, and such states.
 class SeparateStorage final : public KvStorage {
  public:
-  explicit SeparateStorage(const KvShape& shape) : entries_(shape) {}
+  explicit SeparateStorage(const KvShape& shape) : entries_(shape), states_(shape.states) {}
 
   void move(const KvMove& move) override { entries_.repeat(move); }
   void poison(int64_t first_slot, int64_t count) override { entries_.storage().poison(first_slot, count); }
@@ -33,10 +54,12 @@ class SeparateStorage final : public KvStorage {
   void read(const KvRow& row, float* out, int64_t stride) const override {
     entries_.storage().read(row, out, stride);
   }
+  StateStorage& states() override { return states_; }
   KvCache& entries() { return entries_; }
 
  private:
   KvCache entries_;  // its slots; it has no sequences
+  SeparateStates states_;
 };
 
 // Every number of the weights becomes NaN or noise; names and sizes stay.
@@ -156,10 +179,10 @@ class SeparateBackend final : public LayerBackend {
                           int64_t rows) override {
     host_.read_latent_values(own(attention), own(attended), own(y), rows);
   }
-  // States are not entries and stay in the cache.
   void recur(const Recurrence& args) override {
     Recurrence recurrence = args;
     recurrence.weights = &own(*args.weights);
+    recurrence.storage = &static_cast<SeparateStates&>(*args.storage).numbers();
     recurrence.projected = own(args.projected);
     recurrence.y = own(args.y);
     host_.recur(recurrence);

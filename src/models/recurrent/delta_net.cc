@@ -18,20 +18,20 @@ float logistic(float x) { return 1 / (1 + std::exp(-x)); }
 // One key head with its value heads, over all sequences.
 class DeltaShare {
  public:
-  DeltaShare(DeltaOps& ops, const DeltaNet& net, const DeltaRows& rows, StateStore& store,
+  DeltaShare(DeltaOps& ops, const DeltaNet& net, const DeltaRows& rows, const LayerStates& states,
              DeltaOps::Scratch& scratch, int64_t key_head)
       : ops_(ops),
         traits_(ops.traits_),
         kernels_(ops.ops_.kernels()),
         net_(net),
         rows_(rows),
-        store_(store),
+        states_(states),
         scratch_(scratch),
         key_head_(key_head) {}
 
   void run(const StateSequence& sequence) {
     sequence_ = &sequence;
-    state_ = store_.state(sequence.id, rows_.layer);
+    state_ = states_.state(sequence);
     const auto nodes = std::ssize(sequence.nodes);
     scratch_.convolved.resize(static_cast<size_t>((nodes + 1) * convolved_size()));
     scratch_.states.resize(static_cast<size_t>(sequence.slot_count * matrix_size()));
@@ -58,8 +58,7 @@ class DeltaShare {
     return state_ + (traits_.taps - 1) * traits_.conv_size() + value_head * matrix_size();
   }
   const float* update_of(const StateNode& node) const {
-    return node.row != StateNode::kOtherPass ? projected(node)
-                                             : store_.update(sequence_->id, node.update, rows_.layer);
+    return node.row != StateNode::kOtherPass ? projected(node) : states_.update(*sequence_, node.update);
   }
 
   // Calls work(first, count) for each run of an update's numbers that the convolution of this head reads: its
@@ -74,10 +73,8 @@ class DeltaShare {
   }
 
   void apply_committed() {
-    const int32_t first_kept = sequence_->length - sequence_->kept_updates;
     float* convolved = scratch_.convolved.data();
-    for (int32_t entry = store_.entries(sequence_->id, rows_.layer); entry < sequence_->length; ++entry) {
-      const float* update = store_.update(sequence_->id, entry - first_kept, rows_.layer);
+    states_.for_each_committed(*sequence_, [&](const float* update) {
       std::vector<const float*>& inputs = inputs_of_committed(update);
       convolve(inputs, convolved);
       for (int64_t i = 0; i < traits_.values_per_key(); ++i) {
@@ -86,7 +83,7 @@ class DeltaShare {
         kernels_.delta_steps({&applied, 1});
       }
       push(update);
-    }
+    });
   }
 
   std::vector<const float*>& inputs_of_committed(const float* update) {
@@ -110,7 +107,7 @@ class DeltaShare {
 
   void keep_update(const StateNode& node) const {
     const float* from = projected(node);
-    float* to = store_.update(sequence_->id, node.update, rows_.layer);
+    float* to = states_.update(*sequence_, node.update);
     const auto copy = [&](int64_t first, int64_t count) { std::copy_n(from + first, count, to + first); };
     for_each_part(copy);
     for (int64_t i = 0; i < traits_.values_per_key(); ++i) {
@@ -215,7 +212,7 @@ class DeltaShare {
   const KernelTable& kernels_;
   const DeltaNet& net_;
   const DeltaRows& rows_;
-  StateStore& store_;
+  const LayerStates& states_;
   DeltaOps::Scratch& scratch_;
   const int64_t key_head_;
   const StateSequence* sequence_ = nullptr;
@@ -243,16 +240,16 @@ OperationCost DeltaOps::cost_of(const StatePlan& plan) const {
           .operations = kOperations * nodes * traits_.value_size() * traits_.key_dim};
 }
 
-void DeltaOps::run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows, StateStore& store) {
+void DeltaOps::run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows,
+                   const LayerStates& states) {
   const OperationTimer timer = ops_.time("delta net", cost_of(plan));
   ops_.pool().run(static_cast<int>(scratch_.size()), [&](Worker worker) {
     const Range share = share_of(worker, traits_.key_heads);
     for (int64_t head = share.begin; head < share.end; ++head) {
-      DeltaShare of_head(*this, net, rows, store, scratch_[static_cast<size_t>(worker.index)], head);
+      DeltaShare of_head(*this, net, rows, states, scratch_[static_cast<size_t>(worker.index)], head);
       for (const StateSequence& sequence : plan.sequences()) of_head.run(sequence);
     }
   });
-  plan.note_applied(rows.layer, store);
 }
 
 }  // namespace outrider

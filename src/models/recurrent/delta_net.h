@@ -29,7 +29,6 @@ struct DeltaNet {
 struct DeltaRows {
   float* projected = nullptr;  // [rows, update_size + value_size], changed in place
   float* y = nullptr;          // [rows, value_size]
-  int64_t layer = 0;           // of the store
 };
 
 class DeltaOps {
@@ -39,7 +38,7 @@ class DeltaOps {
 
   // y = what every row reads from the states after its own entry, normalised and gated. Applies committed
   // updates to the states, and those of chains.
-  void run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows, StateStore& store);
+  void run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows, const LayerStates& states);
 
  private:
   // A worker's memory of the nodes of a sequence while it follows one key head.

@@ -9,15 +9,13 @@ namespace {
 // The share of one worker: some numbers of every row.
 class ConvolutionShare {
  public:
-  ConvolutionShare(const ShortConvolution& convolution, const ConvolutionRows& rows, StateStore& store,
-                   Range share)
-      : convolution_(convolution), rows_(rows), store_(store), share_(share) {}
+  ConvolutionShare(const ShortConvolution& convolution, const ConvolutionRows& rows,
+                   const LayerStates& states, Range share)
+      : convolution_(convolution), rows_(rows), states_(states), share_(share) {}
 
   void run(const StateSequence& sequence) const {
-    float* state = store_.state(sequence.id, rows_.layer);
-    const int32_t first_kept = sequence.length - sequence.kept_updates;
-    for (int32_t entry = store_.entries(sequence.id, rows_.layer); entry < sequence.length; ++entry)
-      apply(store_.update(sequence.id, entry - first_kept, rows_.layer), state);
+    float* state = states_.state(sequence);
+    states_.for_each_committed(sequence, [&](const float* update) { apply(update, state); });
     for (const StateNode& node : sequence.nodes) {
       if (node.row != StateNode::kOtherPass) make_update(sequence, node);
     }
@@ -43,8 +41,7 @@ class ConvolutionShare {
   float* projected(const StateNode& node) const { return rows_.projected + node.row * 3 * convolution_.size; }
 
   const float* update_of(const StateSequence& sequence, const StateNode& node) const {
-    return node.row != StateNode::kOtherPass ? projected(node)
-                                             : store_.update(sequence.id, node.update, rows_.layer);
+    return node.row != StateNode::kOtherPass ? projected(node) : states_.update(sequence, node.update);
   }
 
   // b becomes b * x.
@@ -53,8 +50,7 @@ class ConvolutionShare {
     const float* x = b + 2 * convolution_.size;
     for (int64_t i = share_.begin; i < share_.end; ++i) b[i] *= x[i];
     if (node.update == StateNode::kNotKept) return;
-    std::copy(b + share_.begin, b + share_.end,
-              store_.update(sequence.id, node.update, rows_.layer) + share_.begin);
+    std::copy(b + share_.begin, b + share_.end, states_.update(sequence, node.update) + share_.begin);
   }
 
   // b * x of the entry `back` >= 1 entries before a node.
@@ -84,23 +80,22 @@ class ConvolutionShare {
 
   const ShortConvolution& convolution_;
   const ConvolutionRows& rows_;
-  StateStore& store_;
+  const LayerStates& states_;
   Range share_;
 };
 
 }  // namespace
 
 void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
-              const ConvolutionRows& rows, StateStore& store) {
+              const ConvolutionRows& rows, const LayerStates& states) {
   constexpr int64_t kParts = 4;  // b, c and x, and what is made of them
   const int64_t numbers = kParts * rows.rows * convolution.size;
   const OperationTimer timer =
       ops.time("short convolution", {.bytes = numbers * static_cast<int64_t>(sizeof(float))});
   ops.pool().run(ops.shares_for(rows.rows * convolution.size), [&](Worker worker) {
-    const ConvolutionShare share(convolution, rows, store, share_of(worker, convolution.size));
+    const ConvolutionShare share(convolution, rows, states, share_of(worker, convolution.size));
     for (const StateSequence& sequence : plan.sequences()) share.run(sequence);
   });
-  plan.note_applied(rows.layer, store);
 }
 
 }  // namespace outrider

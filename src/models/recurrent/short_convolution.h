@@ -29,12 +29,11 @@ struct ConvolutionRows {
   float* projected = nullptr;  // [rows, 3 * size], changed in place
   float* y = nullptr;          // [rows, size]
   int64_t rows = 0;
-  int64_t layer = 0;  // of the store
 };
 
 // y = c * conv(b * x) for every row, after the entries before it in its sequence. Applies committed updates
 // to the states, and those of chains.
 void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
-              const ConvolutionRows& rows, StateStore& store);
+              const ConvolutionRows& rows, const LayerStates& states);
 
 }  // namespace outrider

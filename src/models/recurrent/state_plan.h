@@ -40,6 +40,33 @@ struct StateSequence {
   int32_t slot_count = 0;
 };
 
+// The states of one layer, as a pass over its rows finds them and changes them.
+class LayerStates {
+ public:
+  // The numbers of the states of `store` lie in `numbers`. layer: of the store
+  LayerStates(const StateStore& store, HostStates& numbers, int64_t layer)
+      : store_(store), numbers_(numbers), layer_(layer) {}
+
+  // [size]
+  float* state(const StateSequence& sequence) const { return numbers_.state(sequence.id, layer_); }
+  // [update_size], by its number in the store
+  float* update(const StateSequence& sequence, int32_t number) const {
+    return numbers_.update(sequence.id, number, layer_);
+  }
+  // Calls apply(update) for each committed entry that the state does not hold yet, in their order.
+  template <typename Apply>
+  void for_each_committed(const StateSequence& sequence, Apply&& apply) const {
+    const int32_t first_kept = sequence.length - sequence.kept_updates;
+    for (int32_t entry = store_.entries(sequence.id, layer_); entry < sequence.length; ++entry)
+      apply(update(sequence, entry - first_kept));
+  }
+
+ private:
+  const StateStore& store_;
+  HostStates& numbers_;
+  int64_t layer_;
+};
+
 // How the rows of a pass follow one another in each sequence. Layers with states share it.
 class StatePlan {
  public:

@@ -62,6 +62,8 @@ struct EngineOptions {
                                              // part of the sequences; 0: they draft with the target
   std::shared_ptr<Communicator> ranks = {};  // the job whose rank 0 this process is; empty: ranks are
                                              // threads of this process
+  bool rank_memory = true;  // processes of one machine exchange numbers in memory that they share; false:
+                            // through MPI, as those of other machines
   int64_t context = 0;  // longest sequence in tokens; 0: the model's own limit, at most 8192
   int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;

@@ -502,6 +502,11 @@ const OptionRow kOptions[] = {
              "models; 0: they draft on the ranks of the target",
      .apply = [](S& s, const V& v) { s.engine.draft_ranks = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 256},
+    {.name = "rank-memory", .metavar = "WHEN", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
+     .default_text = "on",
+     .help = "processes of one machine that share a target exchange numbers in memory that they share; off: through "
+             "MPI, as those of other machines",
+     .apply = [](S& s, const V& v) { s.engine.rank_memory = v.text() == "on"; return Status(); }, .choices = "on|off"},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
              "~/.cache/outrider; none: nowhere",

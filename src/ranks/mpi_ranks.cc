@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ranks/mpi/mpi_module.h"
+#include "ranks/neighbour_links.h"
 #include "ranks/peer_watch.h"
 
 namespace outrider {
@@ -49,24 +50,37 @@ class MpiRanks final : public Communicator {
     if (has_failed_) return;  // to leave the job means to wait for all ranks
     try {
       while (!sends_.empty()) progress(sends_.front().to);
+      for (int other = 0; other < size(); ++other) {
+        while (has_unflushed(other)) progress(other);
+      }
     } catch (const RankFailure&) {
       return;
     }
     if (watch_.ended() < 0) mpi_.stop();
   }
 
-  // Every rank learns which process each other one is.
-  void meet() {
-    const ProcessPlace own = ProcessPlace::own();
-    std::vector<ProcessPlace> places(static_cast<size_t>(size()), own);
-    for (int other = 0; other < size(); ++other) {
-      if (other != rank()) send(std::as_bytes(std::span(&own, 1)), other);
-    }
-    for (int other = 0; other < size(); ++other) {
-      if (other != rank())
-        receive(std::as_writable_bytes(std::span(&places[static_cast<size_t>(other)], 1)), other);
-    }
+  // Every rank learns which process each other one is, and is linked to those of its machine if both can
+  // reach one another.
+  void meet(bool share_memory) {
+    struct Introduction {
+      ProcessPlace place;
+      int inbox = NeighbourLinks::kNoInbox;
+    };
+    NeighbourLinks links = share_memory ? NeighbourLinks(size(), rank()) : NeighbourLinks();
+    const Introduction own = {ProcessPlace::own(), links.inbox()};
+    const auto ranks = exchange<Introduction>([&](int) { return own; });
+    std::vector<ProcessPlace> places;
+    for (const Introduction& other : ranks) places.push_back(other.place);
     watch_ = PeerWatch(places, rank());
+    const auto is_reached = exchange<uint8_t>([&](int other) {
+      const auto& [place, inbox] = ranks[static_cast<size_t>(other)];
+      return static_cast<uint8_t>(other != rank() && place.is_beside(own.place) &&
+                                  links.add(other, static_cast<pid_t>(place.process), inbox));
+    });
+    for (int other = 0; other < size(); ++other) {
+      if (is_reached[static_cast<size_t>(other)] == 0 && links.to(other) != nullptr) links.remove(other);
+    }
+    links_ = std::move(links);
   }
 
   // The end of the process tells the others.
@@ -75,9 +89,16 @@ class MpiRanks final : public Communicator {
   int neighbours() const override { return watch_.neighbours() + 1; }
 
   void receive(std::span<std::byte> data, int from) override {
+    if (NeighbourLink* link = links_.to(from)) {
+      int64_t count = 0;
+      return wait(from, [&] {
+        count += link->read(data.subspan(static_cast<size_t>(count)));
+        return count == std::ssize(data);
+      });
+    }
     void* request = nullptr;
     check(mpi_.begin_receive(data.data(), std::ssize(data), from, &request), from);
-    wait(request, from);
+    wait(from, [&] { return is_done(request, from); });
   }
 
  private:
@@ -88,8 +109,26 @@ class MpiRanks final : public Communicator {
     std::vector<std::byte> data;
   };
 
+  // What every other rank has for this one, which has value_for(rank) for them; through MPI.
+  template <typename Value, typename ValueFor>
+  std::vector<Value> exchange(ValueFor&& value_for) {
+    std::vector<Value> values(static_cast<size_t>(size()), value_for(rank()));
+    for (int other = 0; other < size(); ++other) {
+      const Value value = value_for(other);
+      if (other != rank()) send(std::as_bytes(std::span(&value, 1)), other);
+    }
+    for (int other = 0; other < size(); ++other) {
+      if (other != rank())
+        receive(std::as_writable_bytes(std::span(&values[static_cast<size_t>(other)], 1)), other);
+    }
+    return values;
+  }
+
+  bool has_unflushed(int rank) const { return links_.to(rank) != nullptr && !links_.to(rank)->is_flushed(); }
+
   void post(std::span<const std::byte> data, int to) override {
     if (has_failed_) throw RankFailure(to);
+    if (NeighbourLink* link = links_.to(to)) return link->post(data);
     Sent& sent = sends_.emplace_back(Sent{.to = to, .data = {data.begin(), data.end()}});
     check(mpi_.begin_send(sent.data.data(), std::ssize(sent.data), to, &sent.request), to);
     forget_sent();
@@ -110,6 +149,16 @@ class MpiRanks final : public Communicator {
     });
   }
 
+  // Moves on what was sent and is still here.
+  void hand_over() {
+    forget_sent();
+    for (int other = 0; other < size(); ++other) {
+      if (!has_unflushed(other)) continue;
+      links_.to(other)->flush();
+      if (is_spare(other) && watch_.has_ended(other)) links_.to(other)->forget_kept();
+    }
+  }
+
   void check(int error, int peer) {
     if (error == 0) return;
     has_failed_ = has_failed_ || !is_spare(peer);
@@ -125,20 +174,23 @@ class MpiRanks final : public Communicator {
   // Polls, because MPI's own waiting would not notice that the other rank has ended. That rank is usually in
   // the same layer, and a processor given up for it may be back only after another process has used its time
   // slice, so a pass keeps it. A rank without work sleeps between polls.
-  void wait(void* request, int peer) {
+  template <typename HasArrived>
+  void wait(int peer, HasArrived&& has_arrived) {
     using Clock = std::chrono::steady_clock;
     constexpr int kPolls = 64;
     constexpr auto kBusy = std::chrono::milliseconds(2);
     const Clock::time_point start = Clock::now();
-    for (int poll = 1; !is_done(request, peer); ++poll) {
-      if (poll % kPolls != 0 || Clock::now() - start < kBusy) continue;
+    for (int poll = 1; !has_arrived(); ++poll) {
+      if (poll % kPolls != 0) continue;
+      hand_over();
+      if (Clock::now() - start < kBusy) continue;
       progress(peer);
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   }
 
   void progress(int peer) {
-    forget_sent();
+    hand_over();
     if (const int ended = watch_.ended(first_spare_); ended >= 0) check(1, ended);
     if (has_failed_ || (is_spare(peer) && watch_.has_ended(peer))) throw RankFailure(peer);
   }
@@ -147,13 +199,14 @@ class MpiRanks final : public Communicator {
   PeerWatch watch_;
   std::vector<Sent> sends_;
   std::vector<Sent> lost_;  // to ranks that have ended
+  NeighbourLinks links_;    // none while ranks meet
   int first_spare_;
   bool has_failed_ = false;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> join_mpi_job(int spare) {
+Result<std::unique_ptr<Communicator>> join_mpi_job(int spare, bool share_memory) {
   OUTRIDER_TRY(const OutriderMpi* mpi, load_module());
   int rank = 0;
   int size = 0;
@@ -162,7 +215,7 @@ Result<std::unique_ptr<Communicator>> join_mpi_job(int spare) {
                           "; start the job with mpirun");
   }
   auto ranks = std::make_unique<MpiRanks>(*mpi, rank, size, spare);
-  ranks->meet();
+  ranks->meet(share_memory);
   return std::unique_ptr<Communicator>(std::move(ranks));
 }
 

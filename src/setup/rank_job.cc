@@ -15,7 +15,7 @@ namespace outrider {
 Result<RankJob> RankJob::join(const EngineOptions& options) {
   const int of_target = options.tensor_parallel * options.pipeline_parallel;
   if (of_target + options.draft_ranks == 1 || !is_mpi_process()) return RankJob(nullptr, of_target);
-  OUTRIDER_TRY(std::unique_ptr<Communicator> ranks, join_mpi_job(options.draft_ranks));
+  OUTRIDER_TRY(std::unique_ptr<Communicator> ranks, join_mpi_job(options.draft_ranks, options.rank_memory));
   return RankJob(std::move(ranks), of_target);
 }
 

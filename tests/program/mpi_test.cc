@@ -68,6 +68,20 @@ TEST_F(MpiTest, TheTextIsThatOfOneProcess) {
   }
 }
 
+// Messages between ranks of one machine otherwise lie in memory that they share.
+TEST_F(MpiTest, TheTextIsTheSameThroughMpi) {
+  const std::string words = "generate builtin --max-tokens 40" + kPrompt;
+  const Outcome alone = run(words);
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  for (const auto& [count, division] :
+       {std::pair{4, " --tensor-parallel 2 --pipeline-parallel 2 --speculative draft_target"},
+        std::pair{3, " --tensor-parallel 2 --draft-ranks 1 --speculative draft_target"}}) {
+    const Outcome divided = run(words + division + " --rank-memory off", ranks(count));
+    EXPECT_EQ(divided.exit_code, 0) << divided.errors;
+    EXPECT_EQ(divided.output, alone.output) << division;
+  }
+}
+
 TEST_F(MpiTest, DraftRanksChangeNoText) {
   const std::string words = "generate builtin --max-tokens 40" + kPrompt;
   const Outcome alone = run(words);
@@ -91,8 +105,9 @@ TEST_F(MpiTest, AJobOfAnotherSizeIsRefused) {
 TEST_F(MpiTest, AKilledRankEndsTheJob) {
   const std::string words = " generate builtin --max-tokens 900 --ignore-eos" + kPrompt;
   // mpirun itself ends the others of a draft rank.
-  for (const char* division :
-       {" --tensor-parallel 2 --speculative none", " --draft-ranks 1 --speculative draft_target"}) {
+  for (const char* division : {" --tensor-parallel 2 --speculative none",
+                               " --tensor-parallel 2 --speculative none --rank-memory off",
+                               " --draft-ranks 1 --speculative draft_target"}) {
     const Outcome outcome = run_and_kill(words + division);
     EXPECT_NE(outcome.exit_code, 0) << division;
     EXPECT_LT(Clock::now() - killed_, std::chrono::seconds(5)) << division;

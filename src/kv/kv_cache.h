@@ -161,7 +161,7 @@ class KvCache {
   KvStorage& storage() { return *storage_; }
   const KvStorage& storage() const { return *storage_; }
 
-  // What the states hold.
+  // Tells what the states hold.
   StateStore& states() { return states_; }
   const StateStore& states() const { return states_; }
 

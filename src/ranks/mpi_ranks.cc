@@ -109,7 +109,7 @@ class MpiRanks final : public Communicator {
     std::vector<std::byte> data;
   };
 
-  // What every other rank has for this one, which has value_for(rank) for them; through MPI.
+  // Returns what every other rank has for this one, which has value_for(rank) for them; through MPI.
   template <typename Value, typename ValueFor>
   std::vector<Value> exchange(ValueFor&& value_for) {
     std::vector<Value> values(static_cast<size_t>(size()), value_for(rank()));

@@ -39,6 +39,7 @@ EngineOptions options_for(const std::string& drafter, Division division) {
   options.page_size = 4;
   options.speculation.decoding_type = *find_method(drafter);
   options.speculation.speculative_model = files_of(drafter);
+  if (drafter == "spec_infer") options.speculation.speculative_models = {kModels + "outrider-draft"};
   return options;
 }
 
@@ -100,12 +101,37 @@ std::vector<Division> divisions_for([[maybe_unused]] const std::string& drafter)
 TEST(Ranks, EveryDrafterWritesTheTextOfOneRank) {
   const Texts expected = texts_of("none", {});
   ASSERT_EQ(expected.size(), 4U);
-  for (const char* drafter :
-       {"none", "ngram", "lookahead", "draft_target", "early_exit", "eagle3", "medusa", "mtp"}) {
+  for (const char* drafter : {"none", "ngram", "suffix", "lookahead", "draft_target", "spec_infer",
+                              "early_exit", "eagle3", "medusa", "mtp"}) {
     for (const Division division : divisions_for(drafter)) {
       SCOPED_TRACE(std::string(drafter) + ", " + std::to_string(division.shards) + " shards, " +
                    std::to_string(division.stages) + " stages");
       EXPECT_EQ(texts_of(drafter, division), expected);
+    }
+  }
+}
+
+// Under these rules the text depends on what is drafted, so that every pass drafts the same number.
+TEST(Ranks, EveryRuleWritesTheTextOfOneRank) {
+  for (const AcceptanceRule rule : {AcceptanceRule::kRejection, AcceptanceRule::kBlock,
+                                    AcceptanceRule::kTypical, AcceptanceRule::kRelaxed}) {
+    for (const char* drafter : {"draft_target", "eagle3"}) {
+      const auto texts = [&](Division division) {
+        EngineOptions options = options_for(drafter, division);
+        options.acceptance = rule;
+        // The first one is in most of the texts.
+        options.speculation.relaxed = {
+            .top_k = 4, .delta = 2, .begin_thinking_token = 325, .end_thinking_token = 202};
+        return texts_with(options);
+      };
+      const Texts expected = texts({});
+      ASSERT_EQ(expected.size(), 4U);
+      for (const Division division : divisions_for(drafter)) {
+        SCOPED_TRACE(std::string(drafter) + ", rule " + std::to_string(static_cast<int>(rule)) + ", " +
+                     std::to_string(division.shards) + " shards, " + std::to_string(division.stages) +
+                     " stages");
+        EXPECT_EQ(texts(division), expected);
+      }
     }
   }
 }

@@ -69,6 +69,11 @@ function(outrider_library folder)
   endif()
 endfunction()
 
+# outrider_small(<folder>): a folder that mostly waits for networks and terminals is compiled for size.
+function(outrider_small folder)
+  target_compile_options(outrider_${folder} PRIVATE $<$<CONFIG:Release>:-Os>)
+endfunction()
+
 # outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]
 #               [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
 # as n tests of ctest if it is long, so that all cores share it and the output says how far it is; also part of the

@@ -297,6 +297,24 @@ TEST(Combined, WhoCostsMoreThanItBringsIsLeftOutWhereOthersDraftNothing) {
   EXPECT_LE(drafters.asked_in(3, 40), 6u);
 }
 
+// How often a drafter is asked that costs next to no time and is right every second time.
+size_t asked_at_row_price(double row_ms) {
+  const auto quick = scripted("quick", chain({{1, 0.9}}));
+  Combination both({scripted("silent", chain({})), quick});
+  both.request.rate = 0.01;
+  both.request.row_ms = row_ms;
+  for (int step = 0; step < 40; ++step) {
+    EXPECT_TRUE(both.draft().ok());
+    both.observe(step % 2 == 0 ? std::vector<TokenId>{1, 3} : std::vector<TokenId>{3});
+  }
+  return quick->asked_nodes.size();
+}
+
+TEST(Combined, WhoseTokensAreWorthLessThanTheirRowsIsAskedNowAndThen) {
+  EXPECT_EQ(asked_at_row_price(20.0), 40u);  // a row costs what 0.2 tokens are worth
+  EXPECT_LE(asked_at_row_price(80.0), 12u);
+}
+
 // The first draft of a sequence comes after a prompt that the drafter has to read.
 TEST(Combined, TheTimeToReadAPromptIsNotThatOfADraft) {
   const auto reader = scripted("reader", [](const DraftRequest& request, TokenTree& tree) {

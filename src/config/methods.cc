@@ -167,6 +167,20 @@ bool drafts_with(const SpeculativeOptions& options, Method method) {
           std::ranges::find(options.combine, method) != options.combine.end());
 }
 
+std::string_view tree_kind_name(TreeKind kind) {
+  switch (kind) {
+    case TreeKind::kChain:
+      return "chain";
+    case TreeKind::kStatic:
+      return "static";
+    case TreeKind::kDynamic:
+      return "dynamic";
+    case TreeKind::kChoices:
+      return "choices";
+  }
+  return "";
+}
+
 void take_usual_tree(SpeculativeOptions& options, const GivenShape& given) {
   const UsualTree& usual = method_row(options.decoding_type).usual;
   // A length asks for a chain, except that a static tree is as deep as its expansion anyway.

@@ -88,6 +88,7 @@ struct GivenShape {
   bool dynamic_tree_max_top_k = false;
   bool max_total_draft_tokens = false;
 };
+std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line
 // Sets all that was not asked for to what is usual for options.decoding_type.
 void take_usual_tree(SpeculativeOptions& options, const GivenShape& given);
 

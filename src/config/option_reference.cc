@@ -63,25 +63,11 @@ std::string_view needs(MethodNeeds needs) {
   return "";
 }
 
-std::string_view kind_name(TreeKind kind) {
-  switch (kind) {
-    case TreeKind::kChain:
-      return "chain";
-    case TreeKind::kStatic:
-      return "static";
-    case TreeKind::kDynamic:
-      return "dynamic";
-    case TreeKind::kChoices:
-      return "choices";
-  }
-  return "";
-}
-
 std::string usual_tree(const MethodRow& row) {
   const UsualTree& usual = row.usual;
   if (row.method == Method::kNone) return "none";
   if (row.has_own_tree) return "its own";
-  std::string text(kind_name(usual.kind.value_or(TreeKind::kChain)));
+  std::string text(tree_kind_name(usual.kind.value_or(TreeKind::kChain)));
   if (usual.fills_block) text += ", the head's block";
   if (usual.max_draft_len > 0) text += fmt::format(", max_draft_len {}", usual.max_draft_len);
   if (usual.dynamic_tree_max_top_k > 0)

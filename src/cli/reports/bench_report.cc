@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "config/message_text.h"
+#include "config/methods.h"
 
 namespace outrider {
 namespace {
@@ -25,6 +26,22 @@ std::string identical_text(const BenchSetup& setup, const Figures& figures) {
   return fmt::format("DIFFERENT for {} of {} prompts", figures.differing, figures.prompts);
 }
 
+std::string tree_text(const SpeculativeOptions& speculation) {
+  if (method_row(speculation.decoding_type).has_own_tree) return "trees of its own";
+  switch (speculation.tree.kind) {
+    case TreeKind::kChain:
+      return fmt::format("chains of at most {} tokens", speculation.max_draft_len);
+    case TreeKind::kDynamic:
+      return fmt::format("dynamic trees of at most {} tokens in {} levels",
+                         speculation.tree.max_total_draft_tokens, speculation.max_draft_len);
+    case TreeKind::kStatic:
+    case TreeKind::kChoices:
+      return fmt::format("{} trees of at most {} levels", tree_kind_name(speculation.tree.kind),
+                         speculation.max_draft_len);
+  }
+  return "";
+}
+
 std::string table_row(std::string_view name, const Figures& figures) {
   return fmt::format("{:<16} {:>7} {:>10.1f} {:>10.1f} {:>8.2f}x {:>8.2f} {:>8.1f}%\n", name, figures.prompts,
                      figures.plain_rate, figures.speculative_rate, figures.ratio_of_medians,
@@ -39,6 +56,7 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   add_engine(json, setup.info);
   json["method"] = snake_name(all.stats.method);
   json["lossless"] = all.stats.lossless;
+  json["tree"] = tree_kind_name(setup.speculation.tree.kind);
   json["max_draft_len"] = setup.speculation.max_draft_len;
   json["speculative_model"] = setup.speculation.speculative_model.string();
   if (setup.synthetic_acceptance) json["synthetic_acceptance"] = *setup.synthetic_acceptance;
@@ -66,9 +84,9 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
 
 std::string bench_text(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts) {
   const Figures all = over_all(prompts);
-  std::string text = fmt::format(
-      "{}: {}, {} kernels, {} threads; {} with max_draft_len {}\n", setup.info.model_path, setup.info.weights,
-      setup.info.kernels, setup.info.threads, snake_name(all.stats.method), setup.speculation.max_draft_len);
+  std::string text = fmt::format("{}: {}, {} kernels, {} threads; {}, {}\n", setup.info.model_path,
+                                 setup.info.weights, setup.info.kernels, setup.info.threads,
+                                 snake_name(all.stats.method), tree_text(setup.speculation));
   text += fmt::format(
       "{} prompts, at most {} tokens each, medians of {} runs, tokens per second after the prompt\n\n",
       prompts.size(), setup.max_tokens, setup.runs);

@@ -55,6 +55,21 @@ TEST(BenchReport, TheLengthHasAnIntervalOverPrompts) {
   EXPECT_NE(bench_text({}, prompts).find("1.30 ± 1.22 (95% over prompts)"), std::string::npos);
 }
 
+TEST(BenchReport, SaysWhatIsDrafted) {
+  BenchSetup setup;
+  setup.speculation.decoding_type = Method::kSuffix;
+  setup.speculation.max_draft_len = 5;
+  const std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20)};
+  EXPECT_NE(bench_text(setup, prompts).find(", chains of at most 5 tokens\n"), std::string::npos);
+  setup.speculation.tree.kind = TreeKind::kDynamic;
+  setup.speculation.tree.max_total_draft_tokens = 24;
+  EXPECT_NE(bench_text(setup, prompts).find(", dynamic trees of at most 24 tokens in 5 levels\n"),
+            std::string::npos);
+  EXPECT_EQ(bench_json(setup, prompts)["tree"], "dynamic");
+  setup.speculation.decoding_type = Method::kLookahead;
+  EXPECT_NE(bench_text(setup, prompts).find(", trees of its own\n"), std::string::npos);
+}
+
 TEST(BenchReport, SaysWhenOutputsDiffer) {
   std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20)};
   prompts[0].identical = false;

@@ -26,8 +26,12 @@ std::string identical_text(const BenchSetup& setup, const Figures& figures) {
   return fmt::format("DIFFERENT for {} of {} prompts", figures.differing, figures.prompts);
 }
 
+bool has_own_tree(const SpeculativeOptions& speculation) {
+  return method_row(speculation.decoding_type).has_own_tree;
+}
+
 std::string tree_text(const SpeculativeOptions& speculation) {
-  if (method_row(speculation.decoding_type).has_own_tree) return "trees of its own";
+  if (has_own_tree(speculation)) return "trees of its own";
   switch (speculation.tree.kind) {
     case TreeKind::kChain:
       return fmt::format("chains of at most {} tokens", speculation.max_draft_len);
@@ -56,7 +60,7 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   add_engine(json, setup.info);
   json["method"] = snake_name(all.stats.method);
   json["lossless"] = all.stats.lossless;
-  json["tree"] = tree_kind_name(setup.speculation.tree.kind);
+  json["tree"] = has_own_tree(setup.speculation) ? "own" : tree_kind_name(setup.speculation.tree.kind);
   json["max_draft_len"] = setup.speculation.max_draft_len;
   json["speculative_model"] = setup.speculation.speculative_model.string();
   if (setup.synthetic_acceptance) json["synthetic_acceptance"] = *setup.synthetic_acceptance;

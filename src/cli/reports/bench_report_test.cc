@@ -68,6 +68,7 @@ TEST(BenchReport, SaysWhatIsDrafted) {
   EXPECT_EQ(bench_json(setup, prompts)["tree"], "dynamic");
   setup.speculation.decoding_type = Method::kLookahead;
   EXPECT_NE(bench_text(setup, prompts).find(", trees of its own\n"), std::string::npos);
+  EXPECT_EQ(bench_json(setup, prompts)["tree"], "own");
 }
 
 TEST(BenchReport, SaysWhenOutputsDiffer) {

@@ -301,7 +301,7 @@ TEST(Combined, WhoCostsMoreThanItBringsIsLeftOutWhereOthersDraftNothing) {
 size_t asked_at_row_price(double row_ms) {
   const auto quick = scripted("quick", chain({{1, 0.9}}));
   Combination both({scripted("silent", chain({})), quick});
-  both.request.rate = 0.01;
+  both.request.rate = 0.001;
   both.request.row_ms = row_ms;
   for (int step = 0; step < 40; ++step) {
     EXPECT_TRUE(both.draft().ok());
@@ -311,8 +311,8 @@ size_t asked_at_row_price(double row_ms) {
 }
 
 TEST(Combined, WhoseTokensAreWorthLessThanTheirRowsIsAskedNowAndThen) {
-  EXPECT_EQ(asked_at_row_price(20.0), 40u);  // a row costs what 0.2 tokens are worth
-  EXPECT_LE(asked_at_row_price(80.0), 12u);
+  EXPECT_EQ(asked_at_row_price(200.0), 40u);  // a row costs what 0.2 tokens are worth
+  EXPECT_LE(asked_at_row_price(800.0), 12u);
 }
 
 // The first draft of a sequence comes after a prompt that the drafter has to read.

@@ -81,6 +81,8 @@ std::optional<Method> recognise_head(std::span<const std::string_view> tensors);
 // Whether `method` drafts, alone or with others.
 bool drafts_with(const SpeculativeOptions& options, Method method);
 
+std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line
+
 // Parts of a tree's shape that were asked for.
 struct GivenShape {
   bool kind = false;  // by any key that belongs to one kind of tree
@@ -88,7 +90,6 @@ struct GivenShape {
   bool dynamic_tree_max_top_k = false;
   bool max_total_draft_tokens = false;
 };
-std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line
 // Sets all that was not asked for to what is usual for options.decoding_type.
 void take_usual_tree(SpeculativeOptions& options, const GivenShape& given);
 

@@ -202,12 +202,11 @@ Status assign_choice(SpeculativeConfig& config, std::string_view text,
 }
 
 Status assign_tree(SpeculativeConfig& config, std::string_view text) {
+  const auto named = [](TreeKind kind) { return std::pair(tree_kind_name(kind), kind); };
   return assign_choice<&Options::tree, &TreeOptions::kind>(
       config, text,
-      std::array<std::pair<std::string_view, TreeKind>, 4>{{{"chain", TreeKind::kChain},
-                                                            {"static", TreeKind::kStatic},
-                                                            {"dynamic", TreeKind::kDynamic},
-                                                            {"choices", TreeKind::kChoices}}});
+      std::array{named(TreeKind::kChain), named(TreeKind::kStatic), named(TreeKind::kDynamic),
+                 named(TreeKind::kChoices)});
 }
 
 Status assign_children(SpeculativeConfig& config, std::string_view text) {

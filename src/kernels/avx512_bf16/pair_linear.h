@@ -6,11 +6,16 @@
 // own weights and k.
 #pragma once
 
+#include <limits>
+
 #include "kernels/avx512/vector.h"
 #include "kernels/isa_ops.h"
 
 namespace outrider {
 namespace {
+
+// Only the second-level cache has room for as many reads under way as keep memory busy.
+inline constexpr int64_t kPairPrefetchBytes = 8192;
 
 using Pair = uint32_t;  // two bf16, the first one in the low half
 
@@ -23,19 +28,33 @@ struct PairInputs {
   int64_t row;  // number of the first row
 };
 
-// One of the groups of rows that pass the same panels. Several share the prefetches of the next panels among
-// them, so that reading takes as long as all their products; a single one is prefetched for from close by.
+// One of the groups of rows that pass the same panels.
 struct RowGroup {
   int64_t index;
   int64_t count;
+};
 
-  // Where the prefetches of the first panel begin.
-  const std::byte* ahead(const std::byte* weights, int64_t panels, int64_t panel_bytes) const {
-    return count == 1 ? weights + kPrefetchBytes
-                      : weights + panels * panel_bytes + panel_bytes * index / count;
+// What a group of rows prefetches of each panel, `step` bytes further on with every vector that it
+// multiplies. Several groups share the next panels among them, so that reading takes as long as all their
+// products. A single one prefetches from close by; where its panels end, what follows all of them.
+struct PairPrefetch {
+  PairPrefetch(const RowGroup& group, int64_t panels, int64_t panel_bytes)
+      : ahead(group.count == 1 ? kPairPrefetchBytes
+                               : panels * panel_bytes + panel_bytes * group.index / group.count),
+        step(static_cast<int64_t>(sizeof(__m512i)) / group.count),
+        panel_end(group.count == 1 ? panel_bytes : std::numeric_limits<int64_t>::max()),
+        beyond((panels - 1) * panel_bytes) {}
+
+  int64_t take() {
+    const int64_t at = ahead;
+    ahead += step;
+    return at < panel_end ? at : at + beyond;
   }
-  // Bytes from the prefetch of one vector to that of the next.
-  int64_t step() const { return static_cast<int64_t>(sizeof(__m512i)) / count; }
+
+  int64_t ahead;  // bytes from the beginning of a panel
+  int64_t step;
+  int64_t panel_end;
+  int64_t beyond;
 };
 
 // Loaded inputs serve all panels.
@@ -44,16 +63,17 @@ void pair_product(const LinearShare& share, int64_t feature, const PairInputs& i
   const int64_t pairs = pairs_of(share.k);
   const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
   const auto* weights = reinterpret_cast<const __m512i*>(stored);
-  const std::byte* ahead = group.ahead(stored, kPanels, share.panel_bytes);
+  PairPrefetch prefetch(group, kPanels, share.panel_bytes);
   __m512 sums[kPanels][kRows];
   for (auto& of_panel : sums) {
     for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
   const Pair* of_pair = inputs.first;
-  for (int64_t pair = 0; pair < pairs; ++pair, of_pair += inputs.width, ahead += group.step()) {
+  for (int64_t pair = 0; pair < pairs; ++pair, of_pair += inputs.width) {
+    const std::byte* ahead = stored + prefetch.take();
     __m512bh of_features[kPanels];
     for (int s = 0; s < kPanels; ++s) {
-      __builtin_prefetch(ahead + s * share.panel_bytes);
+      __builtin_prefetch(ahead + s * share.panel_bytes, /*rw=*/0, /*locality=*/2);
       of_features[s] = (__m512bh)_mm512_loadu_si512(weights + s * pairs + pair);
     }
     for (int r = 0; r < kRows; ++r) {

@@ -254,24 +254,37 @@ struct PanelVectors {
   }
 };
 
-// Bytes to what is prefetched, `distance` further on in a panel. At the end of panels that are read side by
-// side, it lies in those that follow all of them.
-template <typename V, int kVectors>
-int64_t prefetched(const LinearShare& share, int64_t distance, bool beyond_panel) {
-  constexpr int64_t kPanels = kVectors / PanelVectors<V>::kOfPanel;
-  return kPanels > 1 && beyond_panel ? distance + (kPanels - 1) * share.panel_bytes : distance;
-}
-
-// Bytes from codes to those that eight or more rows prefetch with them. The first group of rows reads a run
-// of panels from memory, unless those before have prefetched it. The other groups find it in the second-level
+// What eight or more rows prefetch beside the weights that they read. The first group of rows reads a run of
+// panels from memory, unless those before have prefetched it. The other groups find it in the second-level
 // cache, and each prefetches some panels of the next run.
-template <int kVectors, typename V>
-int64_t far_ahead(const PanelVectors<V>& vectors, int64_t row) {
-  const CodePanels& panels = vectors.panels;
-  const int64_t groups = panels.share.rows / V::kDotRows, group = row / V::kDotRows;
-  if (group == 0) return panels.is_first ? kFarPrefetchBytes : 0;
-  return vectors.first / kVectors % (groups - 1) == group - 1 ? panels.next : 0;
-}
+template <typename V, int kVectors>
+struct FarPrefetch {
+  static constexpr int64_t kPanels = kVectors / PanelVectors<V>::kOfPanel;
+
+  FarPrefetch(const PanelVectors<V>& vectors, int64_t row) : end(vectors.panels.end) {
+    const CodePanels& panels = vectors.panels;
+    const int64_t groups = panels.share.rows / V::kDotRows, group = row / V::kDotRows;
+    if (group > 0) {
+      distance = vectors.first / kVectors % (groups - 1) == group - 1 ? panels.next : 0;
+    } else if (panels.is_first) {
+      distance = kFarPrefetchBytes;
+      panel_end = panels.stored + panels.share.panel_bytes;
+      beyond = (kPanels - 1) * panels.share.panel_bytes;
+    }
+  }
+
+  // Bytes from `at`, in the first of the vectors, to what is prefetched with it; 0: nothing. Where panels
+  // that are read side by side end, it lies in those that follow all of them.
+  int64_t ahead_of(const std::byte* at) const {
+    const int64_t ahead = at + distance < panel_end ? distance : distance + beyond;
+    return at + ahead < end ? ahead : 0;
+  }
+
+  const std::byte* end;
+  const std::byte* panel_end = nullptr;
+  int64_t distance = 0;
+  int64_t beyond = 0;
+};
 
 // Prefetches the scales of a block, which lie `ahead` of `block`, of all panels of the vectors.
 template <int kRows, int64_t kScaleBytes, int kVectors, typename V>
@@ -295,22 +308,22 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   for (auto& of_vector : y) {
     for (auto& sum : of_vector) sum = V::all(0);
   }
-  [[maybe_unused]] const int64_t far =
-      kRows < kRowsOfFarPrefetch ? 0 : far_ahead<kVectors>(vectors, inputs.row);
+  [[maybe_unused]] const FarPrefetch<V, kVectors> far(vectors, inputs.row);
   const std::byte* block = vectors.panels.stored + kPanelHeader;
   for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
-    int64_t ahead =
-        prefetched<V, kVectors>(share, kBlocksAhead * kBlockBytes, left <= kBlocksAhead * kCodeBlock);
-    if constexpr (kRows >= kRowsOfFarPrefetch) ahead = block + far < vectors.panels.end ? far : 0;
+    int64_t ahead = kBlocksAhead * kBlockBytes;
+    if constexpr (kRows >= kRowsOfFarPrefetch) ahead = far.ahead_of(block);
     prefetch_scales<kRows, kScaleBytes, kVectors>(vectors, block, ahead);
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = begin + g * Codes::kGroup;
       const InputGroup* x = inputs.first + first / kInputGroup * inputs.apart;
       typename V::Ints sums[kVectors][kRows];
       const auto within = static_cast<int>(first % kInputGroup);
-      const CodeVectors codes = vectors.codes(block + kScaleBytes + g * Codes::kBytes, ahead);
+      const std::byte* of_group = block + kScaleBytes + g * Codes::kBytes;
+      if constexpr (kRows >= kRowsOfFarPrefetch) ahead = far.ahead_of(of_group);
+      const CodeVectors codes = vectors.codes(of_group, ahead);
       if constexpr (kInPairs<V, kRows>) {
         pair_products<V, Codes>(codes, x, within, share.code_numbers, sums);
       } else {
@@ -400,13 +413,11 @@ void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
   for (auto& of_vector : sums) {
     for (auto& sum : of_vector) sum = V::all_ints(0);
   }
-  [[maybe_unused]] const int64_t far = kRows < kRowsOfFarPrefetch ? 0 : far_ahead<kVectors>(vectors, row);
+  [[maybe_unused]] const FarPrefetch<V, kVectors> far(vectors, row);
   CodeVectors step = vectors.codes(vectors.panels.stored + kPanelHeader, kPrefetchBytes);
   const int8_t* codes = first.codes;
   for (int64_t i = 0; i < share.k; i += kChannelDepth) {
-    const bool is_last = (share.k - i) * kDotFeatures <= kPrefetchBytes;
-    step.ahead = prefetched<V, kVectors>(share, kPrefetchBytes, is_last);
-    if constexpr (kRows >= kRowsOfFarPrefetch) step.ahead = step.first + far < vectors.panels.end ? far : 0;
+    if constexpr (kRows >= kRowsOfFarPrefetch) step.ahead = far.ahead_of(step.first);
     if constexpr (kInPairs<V, kRows>) {
       add_channel_pairs<V>(step, codes, sums);
     } else {

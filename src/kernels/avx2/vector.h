@@ -101,9 +101,14 @@ struct Avx2 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static Ints look_up(Ints table, Ints nibbles) { return _mm256_shuffle_epi8(table, nibbles); }
+  // g++ would put off additions of integers, and store all products until then.
+  static Ints in_register(Ints sum) {
+    asm("" : "+x"(sum));
+    return sum;
+  }
   // Sums of products of nibbles and signed bytes, two to a 16-bit number: eight of them fit.
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
-    return _mm256_add_epi16(sums, _mm256_maddubs_epi16(nibbles, bytes));
+    return in_register(_mm256_add_epi16(sums, _mm256_maddubs_epi16(nibbles, bytes)));
   }
   static Ints begin_nibble_sums(int32_t) { return all_ints(0); }
   static Ints end_nibble_sums(Ints sums, int32_t start) {
@@ -113,8 +118,11 @@ struct Avx2 {
   static constexpr int kByteOffset = 0;
   static Ints byte_weights(Ints a) { return a; }
   static Ints add_byte_products(Ints sums, Ints w, Ints x) {
-    const Ints products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
+    // Bits are flipped by any unit, _mm256_sign_epi8() works in those that multiply.
+    const Ints negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), w);
+    const Ints signed_x = _mm256_sub_epi8(_mm256_xor_si256(x, negative), negative);
+    const Ints products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), signed_x);
+    return in_register(_mm256_add_epi32(sums, _mm256_madd_epi16(products, _mm256_set1_epi16(1))));
   }
   static Ints to_ints(Floats a) { return _mm256_cvtps_epi32(a); }
   static Floats absolute(Floats a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a); }

@@ -102,9 +102,14 @@ struct Avx512 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static Ints look_up(Ints table, Ints nibbles) { return _mm512_shuffle_epi8(table, nibbles); }
+  // g++ would put off additions of integers, and store all products until then.
+  static Ints in_register(Ints sum) {
+    asm("" : "+v"(sum));
+    return sum;
+  }
   // Sums of products of nibbles and signed bytes, two to a 16-bit number: eight of them fit.
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
-    return _mm512_add_epi16(sums, _mm512_maddubs_epi16(nibbles, bytes));
+    return in_register(_mm512_add_epi16(sums, _mm512_maddubs_epi16(nibbles, bytes)));
   }
   static Ints begin_nibble_sums(int32_t) { return all_ints(0); }
   static Ints end_nibble_sums(Ints sums, int32_t start) {
@@ -116,7 +121,7 @@ struct Avx512 {
   static Ints add_byte_products(Ints sums, Ints w, Ints x) {
     const Ints signed_x = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
     const Ints products = _mm512_maddubs_epi16(_mm512_abs_epi8(w), signed_x);
-    return _mm512_add_epi32(sums, _mm512_madd_epi16(products, _mm512_set1_epi16(1)));
+    return in_register(_mm512_add_epi32(sums, _mm512_madd_epi16(products, _mm512_set1_epi16(1))));
   }
   static Ints to_ints(Floats a) { return _mm512_cvtps_epi32(a); }
   static Floats absolute(Floats a) { return _mm512_abs_ps(a); }

@@ -37,6 +37,10 @@ typename V::Ints four_inputs(const int8_t* codes) {
   return V::all_ints(four);
 }
 
+// The codes of four inputs of a panel are one line of the caches.
+template <typename V>
+inline constexpr int kVectorsOfLine = kDotFeatures / V::kLanes;
+
 // Vectors of codes that are multiplied with the same inputs: parts of one panel, or of neighbouring panels.
 struct CodeVectors {
   const std::byte* first;
@@ -78,7 +82,7 @@ struct Nibbles {
       typename V::Ints low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        prefetch_codes<kRows>(at + weights.ahead);
+        if (v % kVectorsOfLine<V> == 0) prefetch_codes<kRows>(at + weights.ahead);
         const auto both = V::load_ints(at);
         low[v] = V::low_nibbles(both);
         high[v] = V::high_nibbles(both);
@@ -130,7 +134,7 @@ struct TableNibbles {
       typename V::Ints low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        prefetch_codes<kRows>(at + weights.ahead);
+        if (v % kVectorsOfLine<V> == 0) prefetch_codes<kRows>(at + weights.ahead);
         const auto both = V::load_ints(at);
         low[v] = V::look_up(table, V::low_nibbles(both));
         high[v] = V::look_up(table, V::high_nibbles(both));
@@ -168,7 +172,7 @@ struct Bytes {
       typename V::Ints w[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        prefetch_codes<kRows>(at + weights.ahead);
+        if (v % kVectorsOfLine<V> == 0) prefetch_codes<kRows>(at + weights.ahead);
         w[v] = V::byte_weights(V::load_ints(at));
       }
       for (int r = 0; r < kRows; ++r) {
@@ -377,7 +381,7 @@ void add_channel_step(const CodeVectors& step, const int8_t* codes,
     typename V::Ints w[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const std::byte* at = step.first + input * kDotFeatures + v * step.apart;
-      prefetch_codes<kRows>(at + step.ahead);
+      if (v % kVectorsOfLine<V> == 0) prefetch_codes<kRows>(at + step.ahead);
       w[v] = V::byte_weights(V::load_ints(at));
     }
     for (int r = 0; r < kRows; ++r) {

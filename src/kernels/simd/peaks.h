@@ -29,8 +29,10 @@ int64_t multiply_add_bytes(int64_t rounds) {
   for (auto& sum : sums) sum = V::all_ints(0);
   auto x = V::all_ints(0);
   for (int64_t round = 0; round < rounds; ++round) {
-    for (auto& sum : sums) sum = V::add_nibble_products(sum, x, x);
-    asm volatile("" : "+x"(x));
+    for (auto& sum : sums) {
+      asm volatile("" : "+x"(x));  // else all sums share one product
+      sum = V::add_nibble_products(sum, x, x);
+    }
   }
   for (auto& sum : sums) asm volatile("" : : "x"(sum));
   return rounds * kPeakChains * V::kLanes * 4 * 2;

@@ -484,7 +484,6 @@ class AttentionRun {
   RunningSoftmax states_[kRun];
 };
 
-// Few items read each entry too seldom for widening to pay.
 template <typename V, typename Cached, bool kWiden = true>
 void attend_all(const AttentionShare& share) {
   WideBlock wide;
@@ -494,7 +493,7 @@ void attend_all(const AttentionShare& share) {
     int64_t end = (kv_head + 1) * items_of_kv_head;
     if (end > share.items.end) end = share.items.end;
     if (end > begin + kRun) end = begin + kRun;
-    if (kWiden && end - begin > kTogether) {
+    if (kWiden && end - begin > Cached::kDirectQueries) {
       AttentionRun<V, Cached, kWiden>(share, kv_head, {begin, end}, wide).attend();
     } else {
       AttentionRun<V, Cached, false>(share, kv_head, {begin, end}, wide).attend();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Head vectors of the KV cache: how each type is read in vectors, and written. They are padded with zeros to
-// whole blocks of 32 numbers, so that a full vector can be read at every multiple of V::kLanes.
+// whole blocks of 32 numbers, so that a full vector can be read at every multiple of V::kLanes. So many
+// queries as kDirectQueries read a head's entries as they are; for more of them widening each entry once
+// takes less time.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -9,6 +11,7 @@ namespace outrider::simd {
 
 template <typename V>
 struct CachedF32 {
+  static constexpr int kDirectQueries = 1 << 30;  // nothing is wider
   static typename V::Floats load(const uint8_t* head, int64_t d) {
     return V::load(reinterpret_cast<const float*>(head) + d);
   }
@@ -16,16 +19,19 @@ struct CachedF32 {
 
 template <typename V>
 struct CachedBf16 {
+  static constexpr int kDirectQueries = 12;
   static typename V::Floats load(const uint8_t* head, int64_t d) { return V::load_bf16(head + 2 * d); }
 };
 
 template <typename V>
 struct CachedF16 {
+  static constexpr int kDirectQueries = 4;
   static typename V::Floats load(const uint8_t* head, int64_t d) { return V::load_halves(head + 2 * d); }
 };
 
 template <typename V>
 struct CachedQ8 {
+  static constexpr int kDirectQueries = 4;
   static constexpr int64_t kBlock = 32;
   static constexpr int64_t kBlockBytes = 34;  // an f16 scale, then the codes
   static typename V::Floats load(const uint8_t* head, int64_t d) {

@@ -34,7 +34,7 @@ struct RowGroup {
   int64_t count;
 };
 
-// What a group of rows prefetches of each panel, `step` bytes further on with every vector that it
+// The prefetches of a group of rows in each panel, `step` bytes further on with every vector that it
 // multiplies. Several groups share the next panels among them, so that reading takes as long as all their
 // products. A single one prefetches from close by; where its panels end, what follows all of them.
 struct PairPrefetch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Head vectors of the KV cache: how each type is read in vectors, and written. They are padded with zeros to
-// whole blocks of 32 numbers, so that a full vector can be read at every multiple of V::kLanes. So many
-// queries as kDirectQueries read a head's entries as they are; for more of them widening each entry once
+// whole blocks of 32 numbers, so that a full vector can be read at every multiple of V::kLanes. At
+// most kDirectQueries queries read a head's entries as they are; for more of them widening each entry once
 // takes less time.
 #pragma once
 

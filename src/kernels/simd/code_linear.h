@@ -258,7 +258,7 @@ struct PanelVectors {
   }
 };
 
-// What eight or more rows prefetch beside the weights that they read. The first group of rows reads a run of
+// Prefetches of eight or more rows beside the weights that they read. The first group of rows reads a run of
 // panels from memory, unless those before have prefetched it. The other groups find it in the second-level
 // cache, and each prefetches some panels of the next run.
 template <typename V, int kVectors>

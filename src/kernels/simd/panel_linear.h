@@ -13,8 +13,8 @@ namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
 inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
-// So few rows have too few sums of one panel to fill the multipliers' pipelines; V::kPanelsOfFewRows panels
-// at once do.
+// Rows as few as these have too few sums of one panel to fill the multipliers' pipelines; V::kPanelsOfFewRows
+// panels at once do.
 inline constexpr int kFewRows = 2;
 
 // Readers of weights; f32 needs no conversion.
@@ -54,7 +54,7 @@ struct Stretch {
   int64_t inputs;
   int64_t k;    // from row to row of x
   float* sums;  // [panels, rows of a chunk, 16]
-  // What is prefetched of each panel: as many inputs, kStretch further on. Where the panels end, that is the
+  // Each panel is prefetched: as many inputs, kStretch further on. Where the panels end, that is the
   // beginning of those that follow all of them. Every group of rows prefetches its part, so that reading
   // takes as long as all products.
   int64_t ahead;      // bytes from `weights` to what the first input of this group prefetches

@@ -268,9 +268,9 @@ struct FarPrefetch {
   FarPrefetch(const PanelVectors<V>& vectors, int64_t row) : end(vectors.panels.end) {
     const CodePanels& panels = vectors.panels;
     const int64_t groups = panels.share.rows / V::kDotRows, group = row / V::kDotRows;
-    if (group > 0) {
+    if (group > 0 && group < groups) {
       distance = vectors.first / kVectors % (groups - 1) == group - 1 ? panels.next : 0;
-    } else if (panels.is_first) {
+    } else if (group == 0 && panels.is_first) {
       distance = kFarPrefetchBytes;
       panel_end = panels.stored + panels.share.panel_bytes;
       beyond = (kPanels - 1) * panels.share.panel_bytes;

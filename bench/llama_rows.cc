@@ -5,6 +5,7 @@
 //   llama_rows MODEL.gguf THREADS CONTEXT REPETITIONS ROWS[,ROWS...]
 //
 // Prints a JSON object: the milliseconds of every repetition by rows.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -71,10 +72,9 @@ void time_rows(const Options& options) {
   const std::unique_ptr<llama_model, void (*)(llama_model*)> model(
       llama_model_load_from_file(options.model.c_str(), llama_model_default_params()), llama_model_free);
   if (model == nullptr) fail("cannot load " + options.model);
-  int most = 0;
-  for (const int rows : options.rows) most = rows > most ? rows : most;
+  const int max_rows = *std::max_element(options.rows.begin(), options.rows.end());
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<uint32_t>(options.context + most);
+  params.n_ctx = static_cast<uint32_t>(options.context + max_rows);
   params.n_batch = params.n_ctx;
   const std::unique_ptr<llama_context, void (*)(llama_context*)> context(
       llama_init_from_model(model.get(), params), llama_free);
@@ -106,6 +106,10 @@ int main(int argc, char** argv) {
   Options options{argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), {}};
   std::stringstream list(argv[5]);
   for (std::string rows; std::getline(list, rows, ',');) options.rows.push_back(std::atoi(rows.c_str()));
+  const bool are_counts = options.threads > 0 && options.repetitions > 0 && options.context >= 0 &&
+                          !options.rows.empty() &&
+                          *std::min_element(options.rows.begin(), options.rows.end()) > 0;
+  if (!are_counts) fail("expected whole numbers above 0, or 0 for CONTEXT");
   llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
   ggml_backend_load_all();
   llama_backend_init();

@@ -260,7 +260,7 @@ struct PanelVectors {
 
 // Prefetches of eight or more rows beside the weights that they read. The first group of rows reads a run of
 // panels from memory, unless those before have prefetched it. The other groups find it in the second-level
-// cache, and each prefetches some panels of the next run.
+// cache, and each prefetches some panels of the next run; fewer rows that are left over are no group.
 template <typename V, int kVectors>
 struct FarPrefetch {
   static constexpr int64_t kPanels = kVectors / PanelVectors<V>::kOfPanel;

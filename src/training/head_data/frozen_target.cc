@@ -9,6 +9,7 @@
 #include "draft_heads/head_file.h"
 #include "kernels/kernel_table.h"
 #include "models/forward_batch.h"
+#include "training/core/tensor_values.h"
 #include "training/head_data/torch_target.h"
 
 namespace outrider::training {
@@ -67,13 +68,7 @@ void FrozenTarget::move_to(at::Device device, at::ScalarType products) {
 at::Tensor FrozenTarget::weight(const std::string& name) const {
   const auto found = file_.tensors.find(name);
   if (found == file_.tensors.end()) return {};
-  const TensorView& view = found->second;
-  at::Tensor values = at::empty(view.shape, at::kFloat);
-  std::vector<std::byte> made;
-  for (int64_t row = 0; row < view.rows(); ++row)
-    dequantize_row(view.dtype, view.row(row, made), values.data_ptr<float>() + row * view.cols(),
-                   view.cols());
-  return values;
+  return tensor_values(found->second);
 }
 
 at::Tensor FrozenTarget::output_head() const {

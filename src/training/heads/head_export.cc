@@ -10,6 +10,7 @@
 #include "platform/durable_file.h"
 #include "tensor/tensor_view.h"
 #include "training/core/safetensors_file.h"
+#include "training/head_data/initial_head.h"
 
 namespace outrider::training {
 
@@ -90,15 +91,14 @@ Status write_head_config(const DraftHead& head, const FrozenTarget& target, cons
 }
 
 Status read_head(const std::filesystem::path& folder, const DraftHead& head) {
-  const std::filesystem::path path = folder / "model.safetensors";
-  OUTRIDER_TRY(NamedTensors tensors, read_safetensors(path));
+  OUTRIDER_TRY(NamedTensors tensors, read_initial_head(folder));
   const NamedTensors stored = head.fitted(std::move(tensors));
   const std::unordered_map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
   const at::NoGradGuard no_grad;
   for (const auto& [name, parameter] : head.parameters()) {
     const auto found = by_name.find(name);
     if (found == by_name.end() || found->second.sizes() != parameter.sizes())
-      return usage_error("--init: " + path.string() + ": expected a tensor " + name + " of shape " +
+      return usage_error("--init: " + folder.string() + ": expected a tensor " + name + " of shape " +
                          shape_text(parameter.sizes()) + ", found " +
                          (found == by_name.end() ? "none" : shape_text(found->second.sizes())));
     parameter.copy_(found->second);

@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "training/core/safetensors_file.h"
 #include "training/head_data/frozen_target.h"
+#include "training/head_data/initial_head.h"
 #include "training/heads/vocabulary/loss_vocabulary.h"
 
 namespace outrider::training {
@@ -18,14 +18,13 @@ namespace {
 // The tokens of the head that --init names; undefined: it proposes all.
 Result<at::Tensor> initial_tokens(const HeadContext& context) {
   if (context.options.init.empty()) return at::Tensor();
-  const std::filesystem::path path = context.options.init / "model.safetensors";
-  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(path));
+  OUTRIDER_TRY(const NamedTensors stored, read_initial_head(context.options.init));
   const at::Tensor tokens = written_tokens(stored);
   const int64_t vocab = context.target.config().vocab_size;
   if (tokens.defined() &&
       (tokens.numel() == 0 || tokens.min().item<int64_t>() < 0 || tokens.max().item<int64_t>() >= vocab)) {
-    return usage_error(
-        fmt::format("--init: {}: expected a tensor d2t with ids of this target's vocabulary", path.string()));
+    return usage_error(fmt::format("--init: {}: expected a tensor d2t with ids of this target's vocabulary",
+                                   context.options.init.string()));
   }
   return tokens;
 }

@@ -206,6 +206,8 @@ Result<std::vector<std::vector<TokenId>>> read_prompts(const fs::path& path, con
     std::vector<ChatMessage> messages;
     if (line.contains("messages")) {
       messages = messages_of(line.at("messages"));
+    } else if (line.contains("turns")) {  // Spec-Bench's, all of the user: the first is a prompt
+      messages.push_back({.role = "user", .content = line.at("turns").at(0).get<std::string>()});
     } else if (line.at("prompt").is_array()) {
       for (const json& turn : line.at("prompt"))
         messages.push_back(

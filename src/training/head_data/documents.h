@@ -36,9 +36,9 @@ Result<std::vector<DocumentSource>> read_documents(const std::filesystem::path& 
 Result<DocumentSource> asked_documents(const std::string& name, const std::vector<std::string>& questions,
                                        const ModelFile& target);
 
-// Reads at most `limit` held-out prompts of a .jsonl file, spread evenly over it. A line has "messages" or
-// "prompt" (text, or a list of turns), which is put into the chat template if the target has one and "kind"
-// is not "continue".
+// Reads at most `limit` held-out prompts of a .jsonl file, spread evenly over it. A line has "messages",
+// "prompt" (text, or a list of turns) or "turns" (the user's, of which the first is the prompt), which is put
+// into the chat template if the target has one and "kind" is not "continue".
 Result<std::vector<std::vector<TokenId>>> read_prompts(const std::filesystem::path& path,
                                                        const ModelFile& target, int64_t limit);
 

@@ -94,9 +94,9 @@ void add_head_options(CLI::App& command, HeadOptions& options) {
 void add_measure_options(CLI::App& command, HeadOptions& options) {
   const auto positive = CLI::PositiveNumber;
   command.option_defaults()->group("Measuring with the serving engine");
-  command.add_option(
-      "--prompts", options.prompts,
-      ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text");
+  command.add_option("--prompts", options.prompts,
+                     ".jsonl with held-out prompts (\"prompt\", \"messages\" or \"turns\"); none: beginnings "
+                     "of held-out text");
   command.add_option("--prompt-limit", options.prompt_limit, "prompts used, spread over the file")
       ->check(positive);
   command.add_option("--measured-tokens", options.measured_tokens, "tokens generated per prompt")

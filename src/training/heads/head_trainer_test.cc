@@ -221,6 +221,18 @@ TEST_F(HeadTrainerTest, ABadLineIsNamed) {
   }
 }
 
+TEST_F(HeadTrainerTest, PromptsMayBeSpecBenchsQuestions) {
+  auto target = open_model(target_path());
+  ASSERT_TRUE(target.ok());
+  files_.write_bytes("prompts.jsonl", R"({"prompt": "word1 word2", "kind": "qa"})");
+  files_.write_bytes("questions.jsonl", R"({"question_id": 81, "turns": ["word1 word2", "word3"]})");
+  const auto prompts = read_prompts(files_.path("prompts.jsonl"), *target, 4);
+  const auto questions = read_prompts(files_.path("questions.jsonl"), *target, 4);
+  ASSERT_TRUE(prompts.ok()) << prompts.error().message;
+  ASSERT_TRUE(questions.ok()) << questions.error().message;
+  EXPECT_EQ(*questions, *prompts);
+}
+
 // A run with more prompts, fewer, or a lost part keeps the answers there are; its result equals that of a run
 // with a folder of its own.
 TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {

@@ -41,7 +41,7 @@ struct PairPrefetch {
   PairPrefetch(const RowGroup& group, int64_t panels, int64_t panel_bytes)
       : ahead(group.count == 1 ? kPairPrefetchBytes
                                : panels * panel_bytes + panel_bytes * group.index / group.count),
-        step(static_cast<int64_t>(sizeof(__m512i)) / group.count),
+        step((static_cast<int64_t>(sizeof(__m512i)) + group.count - 1) / group.count),
         panel_end(group.count == 1 ? panel_bytes : std::numeric_limits<int64_t>::max()),
         beyond((panels - 1) * panel_bytes) {}
 

@@ -290,13 +290,21 @@ struct FarPrefetch {
   int64_t beyond = 0;
 };
 
-// Prefetches the scales of a block, which lie `ahead` of `block`, of all panels of the vectors.
-template <int kRows, int64_t kScaleBytes, int kVectors, typename V>
-void prefetch_scales(const PanelVectors<V>& vectors, const std::byte* block, int64_t ahead) {
+// Prefetches so many bytes that lie `ahead` of `at`, in all panels of the vectors.
+template <int kRows, int64_t kBytes, int kVectors, typename V>
+void prefetch_panels(const PanelVectors<V>& vectors, const std::byte* at, int64_t ahead) {
   for (int v = 0; v < kVectors; v += PanelVectors<V>::kOfPanel) {
-    for (int64_t line = 0; line < kScaleBytes; line += 64)
-      prefetch_codes<kRows>(block + vectors.offset(v, 0) + ahead + line);
+    for (int64_t line = 0; line < kBytes; line += 64)
+      prefetch_codes<kRows>(at + vectors.offset(v, 0) + ahead + line);
   }
+}
+
+// Prefetches headers of panels, which lie as far ahead as codes do: `near` bytes for few rows.
+template <int kRows, typename V, int kVectors>
+void prefetch_headers(const PanelVectors<V>& vectors, const FarPrefetch<V, kVectors>& far, int64_t near) {
+  const std::byte* header = vectors.panels.stored;
+  const int64_t ahead = kRows < kRowsOfFarPrefetch ? near : far.ahead_of(header);
+  prefetch_panels<kRows, kPanelHeader, kVectors>(vectors, header, ahead);
 }
 
 // Adds the integer sums of all groups, times the scales of both sides, to the outputs' sums, and subtracts
@@ -312,14 +320,15 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   for (auto& of_vector : y) {
     for (auto& sum : of_vector) sum = V::all(0);
   }
-  [[maybe_unused]] const FarPrefetch<V, kVectors> far(vectors, inputs.row);
+  const FarPrefetch<V, kVectors> far(vectors, inputs.row);
+  prefetch_headers<kRows>(vectors, far, kBlocksAhead * kBlockBytes);
   const std::byte* block = vectors.panels.stored + kPanelHeader;
   for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
     int64_t ahead = kBlocksAhead * kBlockBytes;
     if constexpr (kRows >= kRowsOfFarPrefetch) ahead = far.ahead_of(block);
-    prefetch_scales<kRows, kScaleBytes, kVectors>(vectors, block, ahead);
+    prefetch_panels<kRows, kScaleBytes, kVectors>(vectors, block, ahead);
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = begin + g * Codes::kGroup;
       const InputGroup* x = inputs.first + first / kInputGroup * inputs.apart;
@@ -417,8 +426,9 @@ void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
   for (auto& of_vector : sums) {
     for (auto& sum : of_vector) sum = V::all_ints(0);
   }
-  [[maybe_unused]] const FarPrefetch<V, kVectors> far(vectors, row);
+  const FarPrefetch<V, kVectors> far(vectors, row);
   CodeVectors step = vectors.codes(vectors.panels.stored + kPanelHeader, kPrefetchBytes);
+  prefetch_headers<kRows>(vectors, far, kPrefetchBytes);
   const int8_t* codes = first.codes;
   for (int64_t i = 0; i < share.k; i += kChannelDepth) {
     if constexpr (kRows >= kRowsOfFarPrefetch) step.ahead = far.ahead_of(step.first);

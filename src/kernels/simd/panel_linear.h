@@ -146,8 +146,9 @@ template <typename V, typename Weights, int kPanels, int kMax>
 void add_stretch_to_rows(Stretch stretch, int64_t rows) {
   int64_t row = 0;
   int64_t groups = (rows + kMax - 1) / kMax;
-  stretch.step /= groups;
-  for (; groups > 0; --groups, stretch.ahead += stretch.step * stretch.inputs) {
+  stretch.step = (stretch.step + groups - 1) / groups;
+  const int64_t part = stretch.step * stretch.inputs;
+  for (; groups > 0; --groups, stretch.ahead += part) {
     const int64_t count = (rows - row + groups - 1) / groups;
     add_stretch_to<V, Weights, kPanels, kMax, (kMax <= kFewRows)>(stretch, row, count);
     row += count;

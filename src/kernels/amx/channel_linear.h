@@ -13,7 +13,7 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kByteTile = kTileRows * kChannelDepth;  // bytes; also of 16 features of weights
-constexpr int64_t kChannelPrefetch = kByteTile;           // bytes
+constexpr int64_t kChannelPrefetch = 1024;                // bytes
 
 // Tile registers: 0-3 sums of (row tile, panel), 4-5 inputs, 6-7 weights.
 TileConfig channel_config(int64_t rows) {
@@ -36,13 +36,8 @@ struct ChannelTiles {
   }
 };
 
-// Prefetches `bytes` that lie `ahead` of `at`, in each of the panels.
-template <int kPanels>
-void fetch_channels(const ChannelTiles& tiles, const std::byte* at, int64_t bytes, int64_t ahead) {
-  for (int panel = 0; panel < kPanels; ++panel) {
-    for (int64_t line = 0; line < bytes; line += 64)
-      __builtin_prefetch(at + panel * tiles.share.panel_bytes + ahead + line);
-  }
+void fetch_channels_ahead(const std::byte* weights) {
+  for (int64_t line = 0; line < kByteTile; line += 64) __builtin_prefetch(weights + kChannelPrefetch + line);
 }
 
 // Sums of kTiles row tiles and kPanels panels over all inputs, in registers.
@@ -53,16 +48,11 @@ void multiply_channels(const ChannelTiles& tiles, int64_t row, int64_t feature, 
   zero_tile<2>();
   zero_tile<3>();
   const std::byte* inputs = tiles.inputs(row) + sizeof(InputRowsHead);
-  const std::byte* weights = tiles.panel(feature);
-  if (first) fetch_channels<kPanels>(tiles, weights, kPanelHeader, kChannelPrefetch);
-  weights += kPanelHeader;
+  const std::byte* weights = tiles.panel(feature) + kPanelHeader;
   for (int64_t step = 0; step < tiles.steps; ++step, inputs += kByteTile, weights += kByteTile) {
     load_tile<4>(inputs);
     load_tile<6>(weights);
-    if (first) {  // where these panels end, the beginning of those that follow all of them
-      const int64_t beyond = step + 1 < tiles.steps ? 0 : (kPanels - 1) * tiles.share.panel_bytes;
-      fetch_channels<kPanels>(tiles, weights, kByteTile, kChannelPrefetch + beyond);
-    }
+    if (first) fetch_channels_ahead(weights);
     multiply_byte_tiles<0, 4, 6>();
     if constexpr (kTiles == 2) {
       load_tile<5>(inputs + tiles.tile_bytes);
@@ -70,6 +60,7 @@ void multiply_channels(const ChannelTiles& tiles, int64_t row, int64_t feature, 
     }
     if constexpr (kPanels == 2) {
       load_tile<7>(weights + tiles.share.panel_bytes);
+      if (first) fetch_channels_ahead(weights + tiles.share.panel_bytes);
       multiply_byte_tiles<1, 4, 7>();
       if constexpr (kTiles == 2) multiply_byte_tiles<3, 5, 7>();
     }

@@ -23,8 +23,6 @@ TileConfig group_config() {
   return config;
 }
 
-constexpr int64_t kGroupPrefetch = 4096;  // bytes
-
 struct GroupPanel {
   const LinearShare& share;
   const std::byte* codes;  // first block: scales of its groups, then their codes
@@ -40,14 +38,6 @@ struct GroupPanel {
   }
   const std::byte* codes_of(int64_t group) const {
     return block(group) + kScaleBytes + group % kGroups * kGroupBytes;
-  }
-  // Prefetches as many bytes as the group has, with the scales and the header that lie before it, and
-  // kGroupPrefetch further on.
-  void fetch_ahead(int64_t group) const {
-    const std::byte* from = group % kGroups == 0 ? block(group) : codes_of(group);
-    if (group == 0) from -= kPanelHeader;
-    for (const std::byte* end = codes_of(group) + kGroupBytes; from < end; from += 64)
-      __builtin_prefetch(from + kGroupPrefetch);
   }
   __m512 scales_of(int64_t group) const {
     const std::byte* halves = block(group) + group % kGroups * kDotFeatures * 2;
@@ -77,7 +67,10 @@ void group_rows(const GroupPanel& panel, int64_t row) {
   // Sums are read a group later than they are stored, when they have left the store buffer.
   for (int64_t group = 0; group < groups; ++group) {
     const std::byte* weights = panel.codes_of(group);
-    if (row == 0) panel.fetch_ahead(group);
+    if (row == 0) {
+      for (int64_t line = 0; line < GroupPanel::kGroupBytes; line += 64)
+        __builtin_prefetch(weights + 4096 + line);
+    }
     zero_tile<kSums>();
     load_tile<kInputs>(inputs[group * width].codes, sizeof(InputGroup));
     load_tile<4>(weights);

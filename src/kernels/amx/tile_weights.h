@@ -48,7 +48,6 @@ struct CodeBlocks {
   CodeBlocks(const LinearShare& share, int64_t feature)
       : panel(share.weights + feature / kTileFeatures * share.panel_bytes) {
     __builtin_memcpy(&unit, panel, sizeof(unit));
-    __builtin_prefetch(panel + kCodePrefetch);
   }
 
   // Quarters 0 and 1 of a block are the first tile.
@@ -60,12 +59,6 @@ struct CodeBlocks {
     const std::byte* from = panel + kPanelHeader + (block * 2 + quarter / 2) * kBlockBytes;
     const int64_t first = quarter % 2 * kRowsOfQuarter;
     return {from + first * kGroups * 2, from + (kMin ? 2 : 1) * kScaleBytes + first * kRowBytes};
-  }
-  // Prefetches scales and mins as codes are; they lie before the codes of a tile.
-  void fetch_scales(int64_t block, int quarter) const {
-    if (quarter % 2 != 0) return;
-    const std::byte* ahead = quarter_at(block, quarter).scales + kCodePrefetch;
-    for (int line = 0; line < (kMin ? 2 : 1) * kScaleBytes; line += 64) __builtin_prefetch(ahead + line);
   }
   static Bf16* row_of(Bf16* tiles, int quarter, int row) {
     return tiles + quarter / 2 * kTileNumbers + (quarter % 2 * kRowsOfQuarter + row) * kTileDepth;
@@ -86,7 +79,6 @@ struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
   // Reads the scales of a quarter, times `inflation`, and returns its codes.
   const std::byte* begin_quarter(int64_t block, int quarter, float inflation) {
     const auto from = Base::quarter_at(block, quarter);
-    Base::fetch_scales(block, quarter);
     for (int i = 0; i < kScales; i += 16) {
       _mm512_store_ps(scales + i, _mm512_mul_ps(load_halves(from.scales + i * 2), _mm512_set1_ps(inflation)));
       if constexpr (kMin) {
@@ -134,7 +126,6 @@ struct NibbleTiles : CodeBlocks<kGroup, 64, false> {
 
   void decode(int64_t block, int quarter, Bf16* tiles) const {
     const auto [scales, codes] = Base::quarter_at(block, quarter);
-    Base::fetch_scales(block, quarter);
     for (int r = 0; r < Base::kRowsOfQuarter; ++r) {
       __builtin_prefetch(codes + r * 64 + kCodePrefetch);
       const __m512i words = _mm512_loadu_si512(codes + r * 64);

@@ -60,6 +60,7 @@ int64_t missed_bytes(const KernelTable& table, const PackedMatrix& weights, int6
               std::vector<bool>(static_cast<size_t>(weights.bytes() / kLine + 1))};
   product(recorded, weights, random_floats(static_cast<size_t>(rows * weights.k), 1), rows, 1);
   const int64_t beginning = 8 * weights.panel_bytes + (128 << 10);
+  EXPECT_LT(beginning, weights.bytes());
   int64_t missed = 0;
   for (int64_t at = beginning; at < weights.bytes(); at += kLine)
     missed += g_record.lines[static_cast<size_t>(at / kLine)] ? 0 : kLine;

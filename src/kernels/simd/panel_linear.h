@@ -146,7 +146,7 @@ template <typename V, typename Weights, int kPanels, int kMax>
 void add_stretch_to_rows(Stretch stretch, int64_t rows) {
   int64_t row = 0;
   int64_t groups = (rows + kMax - 1) / kMax;
-  stretch.step = (stretch.step + groups - 1) / groups;
+  stretch.step = (stretch.step + groups - 1) / groups;  // rounded up: the parts leave nothing out
   const int64_t part = stretch.step * stretch.inputs;
   for (; groups > 0; --groups, stretch.ahead += part) {
     const int64_t count = (rows - row + groups - 1) / groups;

@@ -21,7 +21,9 @@ struct Avx2 {
   static constexpr int kRowsAtOnce = 5;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
-  static constexpr int kValueVectors = 2;     // vectors of attended values that four queries share
+  static constexpr int kScoredQueries = 3;    // queries at most whose scores are summed side by side
+  // Vectors of values that 0, 1, 2, ... queries add up side by side.
+  static constexpr int kValueVectors[] = {0, 8, 4, 3, 2, 2};
 
   static __m256i first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),

@@ -21,7 +21,9 @@ struct Avx512 {
   static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 1;
   static constexpr int kManyRows = 8;  // so many rows of two panels share loaded inputs and converted weights
-  static constexpr int kValueVectors = 4;  // vectors of attended values that four queries share
+  static constexpr int kScoredQueries = 4;  // queries at most whose scores are summed side by side
+  // Vectors of values that 0, 1, 2, ... queries add up side by side.
+  static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
 
   static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
   static Floats load(const float* p) { return _mm512_loadu_ps(p); }

@@ -21,7 +21,9 @@ struct Neon {
   static constexpr int kRowsAtOnce = 6;       // kRowsAtOnce * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
-  static constexpr int kValueVectors = 4;     // vectors of attended values that four queries share
+  static constexpr int kScoredQueries = 4;    // queries at most whose scores are summed side by side
+  // Vectors of values that 0, 1, 2, ... queries add up side by side.
+  static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
 
   static Floats load(const float* p) { return vld1q_f32(p); }
   // The first n of 4 lanes; the others are zero.

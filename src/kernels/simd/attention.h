@@ -11,7 +11,7 @@ namespace outrider::simd {
 
 inline constexpr int kBlock = 64;            // entries; a multiple of every vector
 inline constexpr int kRun = 256;             // (row, head) pairs that go through the cache together
-inline constexpr int kTogether = 4;          // of them, those that share loaded entries
+inline constexpr int kTogether = 12;         // of them, those that take a block together
 inline constexpr int64_t kWidestHead = 256;  // numbers; heads up to here are widened to f32 once per block
 
 // The entries of one block that a row attends to, as offsets in bytes of one head's vectors in k and v.
@@ -90,35 +90,63 @@ struct BlockQuery {
   RunningSoftmax* state;
 };
 
-// Queries that share loaded entries: the lists of all begin with the same entries of the block.
+// Queries that take a block together: the lists of all begin with the same entries of the block.
 struct QueryBatch {
   BlockQuery queries[kTogether];
   int size;
 };
 
-// Scores of kCount queries and as many entries as fill a vector with their sums; those of a query are kBlock
-// apart from those of the next. Each sum runs alone, in vectors along head_dim, so that its bits do not
-// depend on kCount.
+// Divides `left` queries into as few groups of at most kMax as there can be, of about one size, and returns
+// the size of the first.
+template <typename V, int kMax>
+int group_size(int left) {
+  const int groups = (left + kMax - 1) / kMax;
+  return (left + groups - 1) / groups;
+}
+
+// Calls use<count>(), with count from 1 to kMax.
+template <typename V, int kMax, typename Use>
+void with_count(int count, const Use& use) {
+  if constexpr (kMax > 1) {
+    if (count < kMax) return with_count<V, kMax - 1>(count, use);
+  }
+  use.template operator()<kMax>();
+}
+
+// Entries that kCount queries are multiplied with at once, so many that their sums fill the registers.
+template <typename V, int kCount>
+inline constexpr int kScoredEntries = kCount == 3 ? 4 : V::kLanes / kCount;
+
+// Scores of kCount queries and kScoredEntries entries; those of a query are kBlock apart from those of the
+// next. Each sum runs alone, in vectors along head_dim, so that its bits do not depend on kCount.
 template <typename V, typename Cached, int kCount>
-void dot_entries(const BlockQuery* queries, const uint8_t* keys, const int64_t* offsets, int64_t head_dim,
-                 float* scores) {
-  constexpr int kEntries = V::kLanes / kCount;
-  typename V::Floats sums[V::kLanes];  // [query][entry]
+[[gnu::always_inline]] inline void dot_entries(const BlockQuery* queries, const uint8_t* keys,
+                                               const int64_t* offsets, int64_t head_dim, float* scores) {
+  constexpr int kEntries = kScoredEntries<V, kCount>;
+  typename V::Floats sums[kCount * kEntries];  // [query][entry]
+  // Not unrolled, the loop would clear memory.
+#pragma GCC unroll 16
   for (auto& sum : sums) sum = V::all(0);
   const auto add_part = [&](int64_t d, auto load) __attribute__((always_inline)) {
-    typename V::Floats of_keys[kEntries];
-    for (int i = 0; i < kEntries; ++i) of_keys[i] = Cached::load(keys + offsets[i], d);
-    for (int r = 0; r < kCount; ++r) {
-      const auto part = load(queries[r].q + d);
-      for (int i = 0; i < kEntries; ++i)
-        sums[r * kEntries + i] = V::multiply_add(part, of_keys[i], sums[r * kEntries + i]);
+    typename V::Floats parts[kCount];
+    for (int r = 0; r < kCount; ++r) parts[r] = load(queries[r].q + d);
+    for (int i = 0; i < kEntries; ++i) {
+      const auto key = Cached::load(keys + offsets[i], d);
+      for (int r = 0; r < kCount; ++r)
+        sums[r * kEntries + i] = V::multiply_add(parts[r], key, sums[r * kEntries + i]);
     }
   };
   int64_t d = 0;
   for (; d + V::kLanes <= head_dim; d += V::kLanes) add_part(d, [](const float* p) { return V::load(p); });
   if (d < head_dim) add_part(d, [left = head_dim - d](const float* p) { return V::load_first(p, left); });
-  alignas(64) float all[V::kLanes];
-  V::store(all, V::sums(sums));
+  constexpr int kVectors = (kCount * kEntries + V::kLanes - 1) / V::kLanes;
+  alignas(64) float all[kVectors * V::kLanes];
+  for (int v = 0; v < kVectors; ++v) {
+    typename V::Floats some[V::kLanes];
+    for (int i = 0; i < V::kLanes; ++i)
+      some[i] = v * V::kLanes + i < kCount * kEntries ? sums[v * V::kLanes + i] : V::all(0);
+    V::store(all + v * V::kLanes, V::sums(some));
+  }
   for (int r = 0; r < kCount; ++r)
     __builtin_memcpy(scores + r * kBlock, all + r * kEntries, kEntries * sizeof(float));
 }
@@ -138,7 +166,7 @@ float dot_entry(const float* q, const uint8_t* key, int64_t head_dim) {
 template <typename V, typename Cached, int kCount>
 void score_entries(const BlockQuery* queries, const uint8_t* keys, const BlockEntries& block,
                    int64_t head_dim, float* scores, const ComingHeads<V>& coming) {
-  constexpr int kEntries = V::kLanes / kCount;
+  constexpr int kEntries = kScoredEntries<V, kCount>;
   int i = 0;
   for (; i + kEntries <= block.count; i += kEntries) {
     dot_entries<V, Cached, kCount>(queries, keys, block.offsets + i, head_dim, scores + i);
@@ -206,32 +234,35 @@ float weigh_scores(float* scores, int count, float largest) {
 }
 
 // Scores [query][kBlock] of a batch.
-template <typename V, typename Cached, int kCount = kTogether>
+template <typename V, typename Cached>
 void score_batch(const QueryBatch& batch, const uint8_t* keys, const BlockEntries& block, int64_t head_dim,
-                 float* scores, const ComingHeads<V>& coming, int first = 0) {
-  for (; first + kCount <= batch.size; first += kCount) {
-    score_entries<V, Cached, kCount>(batch.queries + first, keys, block, head_dim, scores + first * kBlock,
-                                     first == 0 ? coming : ComingHeads<V>{});
+                 float* scores, const ComingHeads<V>& coming) {
+  for (int first = 0; first < batch.size;) {
+    const auto score = [&]<int kCount>() {
+      score_entries<V, Cached, kCount>(batch.queries + first, keys, block, head_dim, scores + first * kBlock,
+                                       first == 0 ? coming : ComingHeads<V>{});
+      first += kCount;
+    };
+    with_count<V, V::kScoredQueries>(group_size<V, V::kScoredQueries>(batch.size - first), score);
   }
-  if constexpr (kCount > 1)
-    score_batch<V, Cached, kCount / 2>(batch, keys, block, head_dim, scores, coming, first);
 }
 
-// Weights of a batch's queries, [query][kBlock], and the factors by which their older sums shrink, as many as
-// a vector has lanes.
+// Weights of a batch's queries, [query][kBlock], and the factors by which their older sums shrink, in whole
+// vectors.
 template <typename V>
 struct BlockWeights {
+  static constexpr int kFactors = (kTogether + V::kLanes - 1) / V::kLanes * V::kLanes;
   alignas(64) float of_entries[kTogether * kBlock];
-  alignas(64) float shrink[V::kLanes];
+  alignas(64) float shrink[kFactors];
 };
 
 // Turns scores into weights. Each step runs for all queries before the next one, because one query's steps
 // wait for each other.
 template <typename V>
 void softmax_batch(const AttentionArgs& args, const QueryBatch& batch, BlockWeights<V>& weights) {
-  static_assert(V::kLanes >= kTogether);
-  float largest[V::kLanes], change[V::kLanes];
-  for (int r = 0; r < V::kLanes; ++r) change[r] = 0;
+  constexpr int kFactors = BlockWeights<V>::kFactors;
+  float largest[kTogether], change[kFactors];
+  for (int r = 0; r < kFactors; ++r) change[r] = 0;
   for (int r = 0; r < batch.size; ++r) {
     const BlockQuery& query = batch.queries[r];
     float* scores = weights.of_entries + r * kBlock;
@@ -240,7 +271,8 @@ void softmax_batch(const AttentionArgs& args, const QueryBatch& batch, BlockWeig
     largest[r] = candidate > query.state->largest ? candidate : query.state->largest;
     change[r] = query.state->largest - largest[r];
   }
-  V::store(weights.shrink, exp_of_negative<V>(V::load(change)));
+  for (int r = 0; r < batch.size; r += V::kLanes)
+    V::store(weights.shrink + r, exp_of_negative<V>(V::load(change + r)));
   for (int r = 0; r < batch.size; ++r) {
     const BlockQuery& query = batch.queries[r];
     const float total = weigh_scores<V>(weights.of_entries + r * kBlock, query.count, largest[r]);
@@ -265,12 +297,23 @@ void add_values(const BlockQuery* queries, const BlockWeights<V>& weights, int f
   const float* of_queries = weights.of_entries + first * kBlock;
   for (int64_t i = entries.begin; i < entries.end; ++i) {
     coming.fetch(static_cast<int>(i), static_cast<int>(i + 1));
-    typename V::Floats value[kVectors];
-    for (int v = 0; v < kVectors; ++v)
-      value[v] = Cached::load(values + offsets[i], part.begin + v * V::kLanes);
-    for (int r = 0; r < kCount; ++r) {
-      const auto weight = V::all(of_queries[r * kBlock + i]);
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = V::multiply_add(weight, value[v], sums[r][v]);
+    const auto weight = [&](int r) { return V::all(of_queries[r * kBlock + i]); };
+    const auto value = [&](int v) { return Cached::load(values + offsets[i], part.begin + v * V::kLanes); };
+    // The sums leave few registers, which hold the fewer of the two.
+    if constexpr (kCount <= kVectors) {
+      typename V::Floats weights_of[kCount];
+      for (int r = 0; r < kCount; ++r) weights_of[r] = weight(r);
+      for (int v = 0; v < kVectors; ++v) {
+        const auto numbers = value(v);
+        for (int r = 0; r < kCount; ++r) sums[r][v] = V::multiply_add(weights_of[r], numbers, sums[r][v]);
+      }
+    } else {
+      typename V::Floats numbers[kVectors];
+      for (int v = 0; v < kVectors; ++v) numbers[v] = value(v);
+      for (int r = 0; r < kCount; ++r) {
+        const auto weight_of = weight(r);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = V::multiply_add(weight_of, numbers[v], sums[r][v]);
+      }
     }
   }
   for (int r = 0; r < kCount; ++r) {
@@ -279,39 +322,53 @@ void add_values(const BlockQuery* queries, const BlockWeights<V>& weights, int f
   }
 }
 
-// All numbers of the outputs of kCount queries.
-template <typename V, typename Cached, int kCount>
-void add_all_values(const QueryBatch& batch, const BlockWeights<V>& weights, int first, const uint8_t* values,
-                    const int64_t* offsets, Range entries, int64_t head_dim, const ComingHeads<V>& coming) {
-  constexpr int kVectors = kCount > 2 ? V::kValueVectors : 4;
-  const BlockQuery* queries = batch.queries + first;
-  int64_t d = 0;
-  for (; d + kVectors * V::kLanes <= head_dim; d += kVectors * V::kLanes) {
+// Numbers from d on of the outputs of kCount queries, kVectors at once, and the rest in fewer.
+template <typename V, typename Cached, int kCount, int kVectors = V::kValueVectors[kCount]>
+void add_all_values(const BlockQuery* queries, const BlockWeights<V>& weights, int first,
+                    const uint8_t* values, const int64_t* offsets, Range entries, int64_t d, int64_t head_dim,
+                    const ComingHeads<V>& coming) {
+  constexpr int64_t kWidth = kVectors * V::kLanes;
+  for (; d + kWidth <= head_dim; d += kWidth) {
     add_values<V, Cached, kCount, kVectors>(queries, weights, first, values, offsets, entries,
-                                            {d, d + kVectors * V::kLanes},
-                                            d == 0 ? coming : ComingHeads<V>{});
+                                            {d, d + kWidth}, d == 0 ? coming : ComingHeads<V>{});
   }
-  for (; d < head_dim; d += V::kLanes) {
-    const int64_t end = head_dim < d + V::kLanes ? head_dim : d + V::kLanes;
-    add_values<V, Cached, kCount, 1>(queries, weights, first, values, offsets, entries, {d, end}, {});
+  if (d == head_dim) return;
+  if constexpr (kVectors > 1) {
+    add_all_values<V, Cached, kCount, (kVectors + 1) / 2>(queries, weights, first, values, offsets, entries,
+                                                          d, head_dim, d == 0 ? coming : ComingHeads<V>{});
+  } else {
+    add_values<V, Cached, kCount, 1>(queries, weights, first, values, offsets, entries, {d, head_dim}, {});
   }
 }
 
-// The whole batch adds the entries that all its queries see; then each adds its own.
-template <typename V, typename Cached, int kCount = kTogether>
-void add_values_of(const QueryBatch& batch, const BlockWeights<V>& weights, const uint8_t* values,
-                   const int64_t* offsets, int64_t head_dim, const ComingHeads<V>& coming) {
-  if constexpr (kCount > 1) {
-    if (batch.size < kCount)
-      return add_values_of<V, Cached, kCount - 1>(batch, weights, values, offsets, head_dim, coming);
-  }
-  int common = batch.queries[0].count;
-  for (int r = 1; r < kCount; ++r) common = batch.queries[r].count < common ? batch.queries[r].count : common;
-  add_all_values<V, Cached, kCount>(batch, weights, 0, values, offsets, {0, common}, head_dim, coming);
+// kCount queries from `first` on add the entries that all of them see; then each adds its own.
+template <typename V, typename Cached, int kCount>
+void add_values_of(const BlockQuery* queries, const BlockWeights<V>& weights, int first,
+                   const uint8_t* values, const int64_t* offsets, int64_t head_dim,
+                   const ComingHeads<V>& coming) {
+  int common = queries[0].count;
+  for (int r = 1; r < kCount; ++r) common = queries[r].count < common ? queries[r].count : common;
+  add_all_values<V, Cached, kCount>(queries, weights, first, values, offsets, {0, common}, 0, head_dim,
+                                    coming);
   for (int r = 0; r < kCount; ++r) {
-    const int count = batch.queries[r].count;
+    const int count = queries[r].count;
     if (count > common)
-      add_all_values<V, Cached, 1>(batch, weights, r, values, offsets, {common, count}, head_dim, {});
+      add_all_values<V, Cached, 1>(queries + r, weights, first + r, values, offsets, {common, count}, 0,
+                                   head_dim, {});
+  }
+}
+
+template <typename V, typename Cached>
+void add_values_of_batch(const QueryBatch& batch, const BlockWeights<V>& weights, const uint8_t* values,
+                         const int64_t* offsets, int64_t head_dim, const ComingHeads<V>& coming) {
+  constexpr int kMax = static_cast<int>(sizeof(V::kValueVectors) / sizeof(int)) - 1;
+  for (int first = 0; first < batch.size;) {
+    const auto add = [&]<int kCount>() {
+      add_values_of<V, Cached, kCount>(batch.queries + first, weights, first, values, offsets, head_dim,
+                                       first == 0 ? coming : ComingHeads<V>{});
+      first += kCount;
+    };
+    with_count<V, kMax>(group_size<V, kMax>(batch.size - first), add);
   }
 }
 
@@ -323,7 +380,7 @@ void attend_block(const AttentionArgs& args, const BlockEntries& block, const ui
   BlockWeights<V> weights;
   score_batch<V, Cached>(batch, keys, block, args.head_dim, weights.of_entries, coming[0]);
   softmax_batch<V>(args, batch, weights);
-  add_values_of<V, Cached>(batch, weights, values, block.offsets, args.head_dim, coming[1]);
+  add_values_of_batch<V, Cached>(batch, weights, values, block.offsets, args.head_dim, coming[1]);
 }
 
 // A block's keys and values as f32, for all heads and rows that see the same entries.

@@ -101,6 +101,7 @@ class HeadRun {
   Status serve(const fs::path& folder, AcceptancePoint& point) const;
   int64_t parameter_count() const;
   Status save(int64_t step);
+  Status finish();
   fs::path checkpoints() const { return options_.out / "checkpoints"; }
   std::string fingerprint() const;
 
@@ -290,19 +291,28 @@ Status HeadRun::train() {
     if (options_.time_limit_s > 0 && done - first >= kStepsBeforeFit) fit_steps(done, done - first, start);
     progress.expect(schedule_.steps);
     progress.update(done, detail);
-    const bool is_last = done == schedule_.steps;
+    if (done == schedule_.steps) break;
     // Neither a signal nor a failed evaluation loses the steps taken: the checkpoint is written first.
-    const bool measures = done % options_.evaluate_every == 0 || is_last;
     Status ended;
-    if (InterruptGuard::interrupted() && !is_last) {
+    if (InterruptGuard::interrupted()) {
       ended = stopped_error(done);
-    } else if (measures) {
+    } else if (done % options_.evaluate_every == 0) {
       ended = evaluate(done);
     }
-    if (done % options_.checkpoint_every == 0 || is_last || !ended.ok()) OUTRIDER_RETURN_IF_ERROR(save(done));
+    if (done % options_.checkpoint_every == 0 || !ended.ok()) OUTRIDER_RETURN_IF_ERROR(save(done));
     OUTRIDER_RETURN_IF_ERROR(ended);
   }
-  return {};
+  return finish();
+}
+
+// The last measurement takes long. A run that ends in it, or whose measurement fails, makes it when it is
+// resumed.
+Status HeadRun::finish() {
+  const int64_t step = optimizer_.steps_taken();
+  if (!history_.acceptance.empty() && history_.acceptance.back().step == step) return {};
+  OUTRIDER_RETURN_IF_ERROR(save(step));
+  OUTRIDER_RETURN_IF_ERROR(evaluate(step));
+  return save(step);
 }
 
 Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& target) {

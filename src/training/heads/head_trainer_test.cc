@@ -365,6 +365,18 @@ TEST_F(HeadTrainerTest, ATimeLimitSaysHowManyStepsThereAre) {
   EXPECT_EQ(checkpoints, 1);
 }
 
+TEST_F(HeadTrainerTest, AResumedRunMakesTheLastMeasurement) {
+  const HeadRecipe recipe = recipe_of("mtp");
+  HeadOptions failing = options("out", 3);
+  files_.write_bytes("out/candidate", "no folder");
+  ASSERT_FALSE(train_head(recipe, failing).ok());
+  std::filesystem::remove(files_.path("out/candidate"));
+  failing.resume = true;
+  const Status ended = train_head(recipe, failing);
+  ASSERT_TRUE(ended.ok()) << ended.error().message;
+  EXPECT_TRUE(std::filesystem::exists(files_.path("out/model.safetensors")));
+}
+
 TEST_F(HeadTrainerTest, ARunBeginsWithAHead) {
   const auto run = [&](const std::string& out, const std::string& init, const std::string& arguments) {
     HeadOptions run = options(out, 2);

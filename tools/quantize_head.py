@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stores the matrices of a drafter in 8 bits, with one scale for every row, or in 4 bits, with one for every 32
-numbers, in the layout of compressed-tensors (int-quantized, pack-quantized): half or 0.28 of the bytes of bf16.
+"""Stores the matrices of a drafter in 8 or 4 bits, in the layout of compressed-tensors.
 
     python tools/quantize_head.py HEAD OUT [--bits 4]
 
-Reads HEAD/config.json and model.safetensors (F32, BF16 or F16). Tensors that are no matrices, and matrices of
-less than --least numbers, stay as they are. Needs the package numpy.
+In 8 bits (int-quantized) every row has a scale, in 4 bits (pack-quantized) every 32 numbers: half or 0.28 of the bytes of
+bf16. Reads HEAD/config.json and model.safetensors (F32, BF16 or F16). Tensors that are no matrices, matrices of less than
+--least numbers, and for 4 bits those whose rows are not whole groups of 32, stay as they are. Needs the package numpy.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("head", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--bits", type=int, choices=FORMATS, default=8)
+    parser.add_argument("--bits", type=int, choices=FORMATS, default=8, help="bits of a number [8]")
     parser.add_argument("--least", type=int, default=4096, help="numbers of the smallest matrix that is stored so [4096]")
     args = parser.parse_args()
     config = json.loads((args.head / "config.json").read_text())
@@ -103,7 +103,8 @@ def main() -> None:
     quantize, layout, weights = FORMATS[args.bits]
     stored = {}
     for name, (dtype, array) in tensors.items():
-        if not name.endswith(".weight") or array.ndim != 2 or array.size < args.least:
+        if not name.endswith(".weight") or array.ndim != 2 or array.size < args.least or (
+                args.bits == 4 and array.shape[1] % GROUP):
             stored[name] = dtype, array
             continue
         for part, tensor in quantize(as_f32(dtype, array)).items():

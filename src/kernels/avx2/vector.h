@@ -31,9 +31,15 @@ struct Avx2 {
   }
   static Floats load(const float* p) { return _mm256_loadu_ps(p); }
   // The first n of 8 lanes; the others are zero.
-  static Floats load_first(const float* p, int64_t n) { return _mm256_maskload_ps(p, first(n)); }
+  static Floats load_first(const float* p, int64_t n) {
+    return n >= kLanes ? load(p) : _mm256_maskload_ps(p, first(n));
+  }
   static void store(float* p, Floats v) { _mm256_storeu_ps(p, v); }
-  static void store_first(float* p, Floats v, int64_t n) { _mm256_maskstore_ps(p, first(n), v); }
+  // AMD's processors take some twenty cycles for a store with a mask.
+  static void store_first(float* p, Floats v, int64_t n) {
+    if (n >= kLanes) return store(p, v);
+    _mm256_maskstore_ps(p, first(n), v);
+  }
   static Floats all(float value) { return _mm256_set1_ps(value); }
   static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
   static Floats sub(Floats a, Floats b) { return _mm256_sub_ps(a, b); }

@@ -23,8 +23,9 @@ double operations_per_second(const KernelTable& kernels, InputLayout inputs, Thr
 
 std::map<InputLayout, double> measure_product_peaks(const KernelTable& kernels, ThreadPool& pool) {
   std::map<InputLayout, double> peaks;
-  for (const InputLayout inputs : {InputLayout::kF32, InputLayout::kInt8Groups, InputLayout::kInt8Rows,
-                                   InputLayout::kBF16Pairs, InputLayout::kBF16Tiles}) {
+  for (const InputLayout inputs :
+       {InputLayout::kF32, InputLayout::kF32Tiles, InputLayout::kInt8Groups, InputLayout::kInt8Rows,
+        InputLayout::kBF16Pairs, InputLayout::kBF16Tiles}) {
     for (int i = 0; i < kTries; ++i)
       peaks[inputs] = std::max(peaks[inputs], operations_per_second(kernels, inputs, pool));
   }

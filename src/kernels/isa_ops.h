@@ -51,6 +51,11 @@ struct InputRowsHead {
   int32_t sums[kInputRows];  // sums of codes
 };
 
+// Inputs as kF32Tiles are in tiles of kFloatRows rows (the last two may have fewer): [inputs][row], so that
+// numbers that are multiplied together lie side by side. Products of up to kUntiledRows rows read x itself.
+inline constexpr int64_t kFloatRows = 12;
+inline constexpr int64_t kUntiledRows = 2;
+
 // Inputs as kBF16Pairs are in tiles of kPairRows rows (the last one may have fewer): [inputs / 2][row][2].
 // The sums of so many rows fit the register file.
 inline constexpr int64_t kPairRows = 16;

@@ -26,6 +26,8 @@ int64_t input_items(InputLayout layout, int64_t rows, int64_t k) {
       return units_of(rows, kPairRows) * units_of(k, kCodeBlock);
     case InputLayout::kBF16Tiles:
       return units_of(rows, 16) * units_of(k, kCodeBlock);
+    case InputLayout::kF32Tiles:
+      return rows <= kUntiledRows ? 0 : units_of(rows, kFloatRows) * units_of(k, kCodeBlock);
   }
   return 0;
 }
@@ -199,6 +201,8 @@ int64_t input_bytes(InputLayout layout, int64_t rows, int64_t k) {
       return (rows / kChunkRows * kChunkRows +
               (rows % kChunkRows < 16 ? rows % kChunkRows : units_of(rows % kChunkRows, 16) * 16)) *
              units_of(k, kTileDepth) * kTileDepth * 2;
+    case InputLayout::kF32Tiles:
+      return rows <= kUntiledRows ? 0 : rows * k * static_cast<int64_t>(sizeof(float));
   }
   return 0;
 }

@@ -35,7 +35,7 @@ struct KernelTable {
   void (*pack)(const MatrixSource& source, PackedMatrix& packed, Worker worker);
 
   // Converts x to the layout that the weights need; one call serves all products that share x and layout.
-  // InputLayout::kF32 needs no call.
+  // Not needed where input_bytes() is 0.
   void (*pack_inputs)(const LinearArgs& args, Worker worker);
   // Must follow pack_inputs() of all workers.
   void (*linear)(const LinearArgs& args, Worker worker);
@@ -71,7 +71,7 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // layout(), allocate() and pack() by one worker.
 Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& matrix);
 
-// Size in bytes of `rows` rows of k inputs in the given layout.
+// Size in bytes of `rows` rows of k inputs in the given layout; 0 where products read x itself.
 int64_t input_bytes(InputLayout layout, int64_t rows, int64_t k);
 
 }  // namespace outrider

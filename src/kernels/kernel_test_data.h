@@ -140,8 +140,7 @@ inline Floats product(const KernelTable& table, const PackedMatrix& weights, con
   Floats y(static_cast<size_t>(rows * weights.n), std::nanf(""));
   Buffer packed_x(static_cast<size_t>(input_bytes(weights.inputs, rows, weights.k)));
   const LinearArgs args{&weights, x.data(), packed_x.data(), y.data(), rows};
-  if (weights.inputs != InputLayout::kF32)
-    run_shares(workers, [&](Worker worker) { table.pack_inputs(args, worker); });
+  if (args.packed_x != nullptr) run_shares(workers, [&](Worker worker) { table.pack_inputs(args, worker); });
   run_shares(workers, [&](Worker worker) { table.linear(args, worker); });
   return y;
 }

@@ -31,6 +31,7 @@ enum class InputLayout : uint8_t {
   kInt8Rows,    // 8-bit codes, one scale per row
   kBF16Pairs,   // bf16, two inputs of each row side by side
   kBF16Tiles,   // bf16, AMX tiles
+  kF32Tiles,    // f32, each input of several rows side by side; few rows are not packed
 };
 
 // A matrix [n, k] in a private layout.

@@ -259,8 +259,9 @@ int64_t panel_features(WeightLayout layout) {
 InputLayout inputs_of(WeightLayout layout) {
   switch (layout) {
     case WeightLayout::kRows:
-    case WeightLayout::kPanels:
       return InputLayout::kF32;
+    case WeightLayout::kPanels:
+      return InputLayout::kF32Tiles;
     case WeightLayout::kPairs:
       return InputLayout::kBF16Pairs;
     case WeightLayout::kDotNibbles:

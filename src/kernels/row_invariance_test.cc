@@ -91,6 +91,27 @@ TEST(RowInvariance, Linear) {
   }
 }
 
+// Products of plain weights take rows in tiles and in chunks of tiles, whose borders depend on their number.
+TEST(RowInvariance, EveryRowOfManyTiles) {
+  const int64_t n = 35, k = 300;
+  for (const KernelTable* table : tables_to_test()) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      const auto packed = pack_matrix(*table, random_matrix(dtype, n, k, 7).view());
+      ASSERT_TRUE(packed.ok());
+      for (const int64_t rows : {25, 119, 120, 121, 133, 241}) {
+        const Floats x = random_floats(static_cast<size_t>(rows * k), 9);
+        const Floats y = product(*table, *packed, x, rows, 2);
+        for (int64_t r = 0; r < rows; ++r) {
+          const Floats row(x.begin() + r * k, x.begin() + (r + 1) * k);
+          const Floats alone = product(*table, *packed, row, 1, 1);
+          ASSERT_TRUE(same_bits(y.data() + r * n, alone.data(), n))
+              << table->name << " " << dtype_name(dtype) << ", row " << r << " of " << rows;
+        }
+      }
+    }
+  }
+}
+
 TEST(RowInvariance, RmsNorm) {
   const int64_t dim = 301;
   const Floats weight = random_floats(dim, 8);

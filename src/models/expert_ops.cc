@@ -205,7 +205,7 @@ void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matr
                                .packed_x = shares ? products_.back().args.packed_x : packed_x,
                                .y = out,
                                .rows = group.rows},
-                      .packs = !shares && part.inputs != InputLayout::kF32};
+                      .packs = !shares && packed_bytes(part, group.rows) > 0};
       products_.push_back(product);
       if (!shares) packed_x += packed_bytes(part, group.rows);
       out += group.rows * part.n;

@@ -76,7 +76,7 @@ void LatentOps::multiply(const Projection& of_head, HeadScratch& scratch, int64_
                         .packed_x = reinterpret_cast<std::byte*>(scratch.packed_x.data()),
                         .y = scratch.y.data(),
                         .rows = rows};
-  if (args.weights->inputs != InputLayout::kF32) ops_.kernels().pack_inputs(args, kByItself);
+  if (input_bytes(args.weights->inputs, rows, of_head.k) > 0) ops_.kernels().pack_inputs(args, kByItself);
   ops_.kernels().linear(args, kByItself);
 }
 

@@ -147,7 +147,7 @@ OperationCost LayerOps::Product::cost() const {
 }
 
 void LayerOps::pack_inputs(const LinearArgs& args) const {
-  if (args.weights->inputs == InputLayout::kF32) return;
+  if (input_bytes(args.weights->inputs, args.rows, args.weights->k) == 0) return;
   const int64_t numbers = args.rows * args.weights->k;
   const OperationTimer timer = time("inputs of products", moves(numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) { kernels_->pack_inputs(args, worker); });

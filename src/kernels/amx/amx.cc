@@ -35,8 +35,8 @@ void attention(const AttentionShare& share) {
 }
 
 int64_t multiply_add(InputLayout inputs, int64_t rounds) {
-  return inputs == InputLayout::kF32 ? avx512_ops().multiply_add(inputs, rounds)
-                                     : multiply_add_tiles(inputs, rounds);
+  const bool is_f32 = inputs == InputLayout::kF32 || inputs == InputLayout::kF32Tiles;
+  return is_f32 ? avx512_ops().multiply_add(inputs, rounds) : multiply_add_tiles(inputs, rounds);
 }
 
 }  // namespace

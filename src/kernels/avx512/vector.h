@@ -20,7 +20,7 @@ struct Avx512 {
   static constexpr int kChains = 4;      // independent sums over the inputs of a product
   static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 1;
-  static constexpr int kManyRows = 8;  // so many rows of two panels share loaded inputs and converted weights
+  static constexpr int kManyRows = 5;       // from so many rows on, two panels share inputs
   static constexpr int kScoredQueries = 4;  // queries at most whose scores are summed side by side
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
@@ -37,6 +37,12 @@ struct Avx512 {
   static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  // *x * b + c. The operand in memory keeps g++ from holding x in a register, of which sums need as many as
+  // there are.
+  static Floats multiply_add_all(const float* x, Floats b, Floats c) {
+    asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*x));
+    return c;
+  }
   // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }

@@ -9,7 +9,8 @@ namespace {
 
 // Row pairs that are only multiplied, see simd/peaks.h.
 int64_t multiply_add(InputLayout inputs, int64_t rounds) {
-  if (inputs == InputLayout::kF32) return simd::multiply_add_floats<I8mm>(rounds);
+  if (inputs == InputLayout::kF32 || inputs == InputLayout::kF32Tiles)
+    return simd::multiply_add_floats<I8mm>(rounds);
   int32x4_t sums[simd::kPeakChains];
   for (int32x4_t& sum : sums) sum = vdupq_n_s32(0);
   int8x16_t x = vdupq_n_s8(0);

@@ -46,6 +46,8 @@ struct Neon {
   static Floats mul(Floats a, Floats b) { return vmulq_f32(a, b); }
   static Floats div(Floats a, Floats b) { return vdivq_f32(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
+  // *x * b + c
+  static Floats multiply_add_all(const float* x, Floats b, Floats c) { return multiply_add(all(*x), b, c); }
   // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
   static Floats min(Floats a, Floats b) { return vbslq_f32(vcltq_f32(a, b), a, b); }

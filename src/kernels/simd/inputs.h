@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of a product in 8-bit codes, rounded to nearest even: x = scale * code, the scale maps the largest
-// magnitude of a group or of a row to 127. A row's codes depend on that row alone.
+// Inputs of a product in the layouts that all tables share: f32 in tiles, and 8-bit codes, rounded to nearest
+// even: x = scale * code, the scale maps the largest magnitude of a group or of a row to 127. A row's codes
+// depend on that row alone.
 #pragma once
 
 #include "kernels/isa_ops.h"
+#include "kernels/simd/float_tiles.h"
 
 namespace outrider::simd {
 
@@ -158,9 +160,10 @@ void pack_groups(const InputShare& share) {
   for (; item < share.items.end; ++item) pack_group<V>(share.x + item * kInputGroup, *places.take());
 }
 
-// Items: rows of kInt8Rows, groups of all rows of kInt8Groups.
+// Items: rows of kInt8Rows, groups of all rows of kInt8Groups, blocks of kF32Tiles.
 template <typename V>
 void pack_inputs(const InputShare& share) {
+  if (share.layout == InputLayout::kF32Tiles) return pack_float_tiles<V>(share);
   if (share.layout == InputLayout::kInt8Groups) return pack_groups<V>(share);
   for (int64_t row = share.items.begin; row < share.items.end; ++row) pack_row<V>(share, row);
 }

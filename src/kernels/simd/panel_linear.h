@@ -8,14 +8,13 @@
 #pragma once
 
 #include "kernels/isa_ops.h"
+#include "kernels/simd/float_tiles.h"
 
 namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
-inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
-// Rows as few as these have too few sums of one panel to fill the multipliers' pipelines; V::kPanelsOfFewRows
-// panels at once do.
-inline constexpr int kFewRows = 2;
+inline constexpr int64_t kTilesOfChunk = 10;
+inline constexpr int64_t kRowsOfChunk = kTilesOfChunk * kFloatRows;
 
 // Readers of weights; f32 needs no conversion.
 template <typename V>
@@ -36,8 +35,9 @@ struct BF16Weights {
   static typename V::Floats load(const uint8_t* p) { return V::load_bf16(p); }
 };
 
-// Few rows take less time than reading, so that the first-level cache keeps up. Beside the products of more
-// rows, only the second-level cache has as many reads under way as keep memory busy.
+// Few rows of one panel take less time than reading, so that the first-level cache keeps up. Beside the
+// products of more rows, or for panels side by side, only the second-level cache has as many reads under way
+// as keep memory busy.
 template <bool kIsNear>
 void prefetch_weights(const uint8_t* at) {
   if constexpr (kIsNear) {
@@ -47,12 +47,21 @@ void prefetch_weights(const uint8_t* at) {
   }
 }
 
+// Inputs of some rows, from the first one of a stretch on.
+template <typename V, bool kIsTiled>
+struct RowInputs {
+  const float* first;
+  int64_t step;  // numbers from input to input of a tile, else from row to row
+
+  const float* at(int64_t input, int row) const {
+    return kIsTiled ? first + input * step + row : first + row * step + input;
+  }
+};
+
 struct Stretch {
   const uint8_t* weights;  // [inputs, 16] of the first panel
   int64_t panel_bytes;     // from panel to panel
-  const float* x;          // first input of the first row
   int64_t inputs;
-  int64_t k;    // from row to row of x
   float* sums;  // [panels, rows of a chunk, 16]
   // Each panel is prefetched: as many inputs, kStretch further on. Where the panels end, that is the
   // beginning of those that follow all of them. Every group of rows prefetches its part, so that reading
@@ -62,14 +71,15 @@ struct Stretch {
   int64_t panel_end;  // bytes from `weights` to the end of the first panel
 };
 
-template <typename V, typename Weights, int kPanels, int kRows, bool kIsNear>
+template <typename V, typename Weights, int kPanels, int kRows, bool kIsTiled>
 struct StretchSums {
   static constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
   static constexpr bool kFitRegisters = V::kChains * kRows * kParts <= 16;
   using Chain = typename V::Floats[kRows][kParts];
 
   const Stretch& stretch;
-  int64_t row;
+  RowInputs<V, kIsTiled> x;
+  int64_t row;  // of the chunk
 
   static void clear(Chain& sums) {
     for (auto& of_row : sums) {
@@ -78,17 +88,25 @@ struct StretchSums {
   }
   // `number` counts the inputs of a call.
   void add_input(int64_t i, int64_t number, Chain& sums) const __attribute__((always_inline)) {
-    const float* x = stretch.x + row * stretch.k + i;
     const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
     int64_t ahead = stretch.ahead + number * stretch.step;
     if (kPanels > 1 && ahead >= stretch.panel_end) ahead += (kPanels - 1) * stretch.panel_bytes;
     for (int panel = 0; panel < kPanels; ++panel)
-      prefetch_weights<kIsNear>(stretch.weights + ahead + panel * stretch.panel_bytes);
+      prefetch_weights<(!kIsTiled && kPanels == 1)>(stretch.weights + ahead + panel * stretch.panel_bytes);
+    typename V::Floats weights[kParts];
     for (int part = 0; part < kParts; ++part) {
-      const auto weights = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
-                                         part % kPartsOfPanel * V::kLanes * Weights::kBytes);
-      for (int r = 0; r < kRows; ++r)
-        sums[r][part] = V::multiply_add(V::all(x[r * stretch.k]), weights, sums[r][part]);
+      weights[part] = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
+                                    part % kPartsOfPanel * V::kLanes * Weights::kBytes);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int part = 0; part < kParts; ++part) {
+        typename V::Floats& sum = sums[r][part];
+        if constexpr (kFitRegisters) {
+          sum = V::multiply_add(V::all(*x.at(i, r)), weights[part], sum);
+        } else {
+          sum = V::multiply_add_all(x.at(i, r), weights[part], sum);
+        }
+      }
     }
   }
   // Adds the chains in pairs, and their sum to the outputs' sums.
@@ -109,10 +127,10 @@ struct StretchSums {
 
 // Adds one stretch to the sums of kRows rows, from `row` on, of kPanels panels side by side. Where the sums
 // of all chains do not fit the register file, one chain follows the other.
-template <typename V, typename Weights, int kPanels, int kRows, bool kIsNear>
-void add_stretch(const Stretch& stretch, int64_t row) {
-  using Sums = StretchSums<V, Weights, kPanels, kRows, kIsNear>;
-  const Sums of_rows = {stretch, row};
+template <typename V, typename Weights, int kPanels, int kRows, bool kIsTiled>
+void add_stretch(const Stretch& stretch, const RowInputs<V, kIsTiled>& x, int64_t row) {
+  using Sums = StretchSums<V, Weights, kPanels, kRows, kIsTiled>;
+  const Sums of_rows = {stretch, x, row};
   typename Sums::Chain sums[V::kChains];
   if constexpr (Sums::kFitRegisters) {
     for (auto& chain : sums) Sums::clear(chain);
@@ -135,23 +153,50 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   of_rows.finish(sums);
 }
 
-template <typename V, typename Weights, int kPanels, int kRows, bool kIsNear>
-void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
-  if (rows == kRows) return add_stretch<V, Weights, kPanels, kRows, kIsNear>(stretch, row);
-  if constexpr (kRows > 1) add_stretch_to<V, Weights, kPanels, kRows - 1, kIsNear>(stretch, row, rows);
+// At most kRows rows.
+template <typename V, typename Weights, int kPanels, int kRows, bool kIsTiled>
+void add_stretch_to(const Stretch& stretch, const RowInputs<V, kIsTiled>& x, Range rows) {
+  if (rows.end - rows.begin == kRows)
+    return add_stretch<V, Weights, kPanels, kRows, kIsTiled>(stretch, x, rows.begin);
+  if constexpr (kRows > 1) add_stretch_to<V, Weights, kPanels, kRows - 1, kIsTiled>(stretch, x, rows);
 }
 
-// Divides rows into groups of similar size, because weights are converted once per group.
-template <typename V, typename Weights, int kPanels, int kMax>
-void add_stretch_to_rows(Stretch stretch, int64_t rows) {
-  int64_t row = 0;
-  int64_t groups = (rows + kMax - 1) / kMax;
-  stretch.step = (stretch.step + groups - 1) / groups;  // rounded up: the parts leave nothing out
-  const int64_t part = stretch.step * stretch.inputs;
-  for (; groups > 0; --groups, stretch.ahead += part) {
-    const int64_t count = (rows - row + groups - 1) / groups;
-    add_stretch_to<V, Weights, kPanels, kMax, (kMax <= kFewRows)>(stretch, row, count);
-    row += count;
+// Rows that share a stretch while it is in the nearest cache: neighbouring tiles, if they are tiled.
+struct Chunk {
+  Range tiles;
+  Range rows;
+};
+
+// Walks through the groups of rows of a chunk: of at most kMax rows, and of similar size within a tile,
+// because weights are converted once per group.
+template <typename V, int kMax, typename Visit>
+void for_each_group(const LinearShare& share, const Chunk& chunk, Visit visit) {
+  for (int64_t tile = chunk.tiles.begin; tile < chunk.tiles.end; ++tile) {
+    const Range rows = float_tile<V>(share.rows, tile);
+    const auto width = static_cast<int>(rows.end - rows.begin);
+    for (int first = 0, count = 0; first < width; first += count) {
+      const int left = width - first, groups = (left + kMax - 1) / kMax;
+      count = (left + groups - 1) / groups;
+      visit(rows, Range{rows.begin + first, rows.begin + first + count});
+    }
+  }
+}
+
+// Adds one stretch, whose first input is `begin`, to the sums of all rows of a chunk.
+template <typename V, typename Weights, int kPanels, int kMax, bool kIsTiled>
+void add_stretch_to_chunk(const LinearShare& share, Stretch stretch, int64_t begin, const Chunk& chunk) {
+  if constexpr (kIsTiled) {
+    const auto* packed = reinterpret_cast<const float*>(share.packed_x);
+    for_each_group<V, kMax>(share, chunk, [&](Range tile, Range rows) {
+      const int64_t width = tile.end - tile.begin, of_chunk = chunk.rows.begin;
+      const float* first = packed + tile.begin * share.k + begin * width + (rows.begin - tile.begin);
+      add_stretch_to<V, Weights, kPanels, kMax>(stretch, RowInputs<V, true>{first, width},
+                                                {rows.begin - of_chunk, rows.end - of_chunk});
+      stretch.ahead += stretch.step * stretch.inputs;
+    });
+  } else {
+    const RowInputs<V, false> x = {share.x + begin, share.k};
+    add_stretch_to<V, Weights, kPanels, kMax>(stretch, x, chunk.rows);
   }
 }
 
@@ -167,42 +212,47 @@ void store_panel(const LinearShare& share, int64_t feature, Range rows, const fl
   }
 }
 
-template <typename V, typename Weights, int kPanels, int kMax>
-void panel_product(const LinearShare& share, int64_t feature, Range rows) {
+template <typename V, typename Weights, int kPanels, int kMax, bool kIsTiled>
+void panel_product(const LinearShare& share, int64_t feature, const Chunk& chunk) {
   alignas(64) float sums[kPanels * kRowsOfChunk * kDotFeatures];
   const auto* panel =
       reinterpret_cast<const uint8_t*>(share.weights) + feature / kDotFeatures * share.panel_bytes;
-  const int64_t row_count = rows.end - rows.begin;
+  const int64_t row_count = chunk.rows.end - chunk.rows.begin;
   for (int s = 0; s < kPanels; ++s) {
     for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[s * kRowsOfChunk * kDotFeatures + i] = 0;
   }
+  constexpr int64_t kInputBytes = kDotFeatures * Weights::kBytes;
+  int64_t groups = kIsTiled ? 0 : 1;
+  if constexpr (kIsTiled) for_each_group<V, kMax>(share, chunk, [&groups](Range, Range) { ++groups; });
+  const int64_t step = (kInputBytes + groups - 1) / groups;  // rounded up: the parts leave nothing out
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    constexpr int64_t kInputBytes = kDotFeatures * Weights::kBytes;
-    add_stretch_to_rows<V, Weights, kPanels, kMax>({.weights = panel + begin * kInputBytes,
-                                                    .panel_bytes = share.panel_bytes,
-                                                    .x = share.x + rows.begin * share.k + begin,
-                                                    .inputs = end - begin,
-                                                    .k = share.k,
-                                                    .sums = sums,
-                                                    .ahead = kStretch * kInputBytes,
-                                                    .step = kInputBytes,
-                                                    .panel_end = (share.k - begin) * kInputBytes},
-                                                   row_count);
+    const Stretch stretch = {.weights = panel + begin * kInputBytes,
+                             .panel_bytes = share.panel_bytes,
+                             .inputs = end - begin,
+                             .sums = sums,
+                             .ahead = kStretch * kInputBytes,
+                             .step = step,
+                             .panel_end = (share.k - begin) * kInputBytes};
+    add_stretch_to_chunk<V, Weights, kPanels, kMax, kIsTiled>(share, stretch, begin, chunk);
   }
   for (int s = 0; s < kPanels; ++s)
-    store_panel<V>(share, feature + s * kDotFeatures, rows, sums + s * kRowsOfChunk * kDotFeatures);
+    store_panel<V>(share, feature + s * kDotFeatures, chunk.rows, sums + s * kRowsOfChunk * kDotFeatures);
 }
 
 // The products of whole groups of kPanels panels from `feature` on, kMax rows at a time. Returns the first
 // feature that is left.
-template <typename V, typename Weights, int kPanels, int kMax>
+template <typename V, typename Weights, int kPanels, int kMax, bool kIsTiled>
 int64_t panel_products(const LinearShare& share, int64_t feature) {
   constexpr int64_t kFeatures = kPanels * kDotFeatures;
+  const int64_t tiles = kIsTiled ? float_tiles<V>(share.rows) : 1;
   for (; feature + (kFeatures - kDotFeatures) < share.features.end; feature += kFeatures) {
-    for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
-      const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
-      panel_product<V, Weights, kPanels, kMax>(share, feature, {row, end});
+    for (int64_t tile = 0; tile < tiles; tile += kTilesOfChunk) {
+      const int64_t end = tile + kTilesOfChunk < tiles ? tile + kTilesOfChunk : tiles;
+      Range rows = {0, share.rows};
+      if constexpr (kIsTiled)
+        rows = {float_tile<V>(share.rows, tile).begin, float_tile<V>(share.rows, end - 1).end};
+      panel_product<V, Weights, kPanels, kMax, kIsTiled>(share, feature, {{tile, end}, rows});
     }
   }
   return feature;
@@ -211,12 +261,16 @@ int64_t panel_products(const LinearShare& share, int64_t feature) {
 template <typename V, typename Weights>
 void panels_of(const LinearShare& share) {
   int64_t feature = share.features.begin;
-  if (share.rows <= kFewRows)
-    feature = panel_products<V, Weights, V::kPanelsOfFewRows, kFewRows>(share, feature);
-  if constexpr (V::kManyRows > 0) {
-    if (share.rows >= V::kManyRows) feature = panel_products<V, Weights, 2, V::kManyRows>(share, feature);
+  if (share.rows <= kUntiledRows) {
+    // They have too few sums of one panel to fill the multipliers' pipelines.
+    feature = panel_products<V, Weights, V::kPanelsOfFewRows, kUntiledRows, false>(share, feature);
+    panel_products<V, Weights, 1, kUntiledRows, false>(share, feature);
+    return;
   }
-  panel_products<V, Weights, 1, V::kRowsAtOnce>(share, feature);
+  if constexpr (V::kManyRows > 0) {
+    if (share.rows >= V::kManyRows) feature = panel_products<V, Weights, 2, kFloatRows, true>(share, feature);
+  }
+  panel_products<V, Weights, 1, V::kRowsAtOnce, true>(share, feature);
 }
 
 template <typename V>

@@ -40,7 +40,8 @@ int64_t multiply_add_bytes(int64_t rounds) {
 
 template <typename V>
 int64_t multiply_add(InputLayout inputs, int64_t rounds) {
-  return inputs == InputLayout::kF32 ? multiply_add_floats<V>(rounds) : multiply_add_bytes<V>(rounds);
+  const bool is_f32 = inputs == InputLayout::kF32 || inputs == InputLayout::kF32Tiles;
+  return is_f32 ? multiply_add_floats<V>(rounds) : multiply_add_bytes<V>(rounds);
 }
 
 }  // namespace outrider::simd

@@ -22,7 +22,7 @@ Range float_tile(int64_t rows, int64_t tile) {
 }
 
 // Four numbers, for any instruction set.
-typedef float FourFloats __attribute__((vector_size(16), aligned(4), may_alias));
+using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
 
 // Four inputs of four rows; rows of x are k numbers apart, inputs of the tile `width`.
 template <typename V>

@@ -22,14 +22,18 @@ Range float_tile(int64_t rows, int64_t tile) {
 }
 
 // Four numbers, for any instruction set.
-using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
+using FourFloats = float __attribute__((vector_size(16)));
 
 // Four inputs of four rows; rows of x are k numbers apart, inputs of the tile `width`.
 template <typename V>
 void transpose_four(const float* x, int64_t k, float* tile, int64_t width) {
-  const auto row = [x, k](int r) { return *reinterpret_cast<const FourFloats*>(x + r * k); };
-  const auto put = [tile, width](int i, FourFloats v) {
-    *reinterpret_cast<FourFloats*>(tile + i * width) = v;
+  const auto row = [x, k](int r) {
+    FourFloats four;
+    __builtin_memcpy(&four, x + r * k, sizeof(four));
+    return four;
+  };
+  const auto put = [tile, width](int i, FourFloats four) {
+    __builtin_memcpy(tile + i * width, &four, sizeof(four));
   };
   // Inputs 0 and 1, then 2 and 3, of two rows.
   const FourFloats low02 = __builtin_shufflevector(row(0), row(2), 0, 4, 1, 5);

@@ -15,6 +15,8 @@ namespace {
 // Tile registers: 0-3 sums of (tile of the panel, row tile), 4-5 weights, 6-7 inputs.
 constexpr int kSumTiles = 4;
 constexpr int64_t kTileSums = kTileRows * 16;  // numbers of a stored tile of sums
+// Decoded blocks that fit the first-level cache beside sums and tables.
+constexpr int64_t kBlocksOfStretch = 2;
 
 TileConfig config_for(int64_t columns) {
   TileConfig config;
@@ -36,15 +38,20 @@ struct Chunk {
   int64_t pairs() const { return (layout.row_tiles + 1) / 2; }
 };
 
+// Inputs of whole tiles exceed the first-level cache, and a panel uses each once.
+template <int kTile>
+void load_inputs(const Bf16* inputs, const ChunkLayout& layout) {
+  layout.columns == kTileRows ? stream_tile<kTile>(inputs) : load_tile<kTile>(inputs, layout.columns * 4);
+}
+
 // One step of a panel against kTiles row tiles.
 template <int kTiles>
 void multiply_step(const Bf16* weights, const Bf16* inputs, const ChunkLayout& layout) {
-  const int64_t stride = layout.columns * 4;
   load_tile<4>(weights);
-  load_tile<6>(inputs, stride);
+  load_inputs<6>(inputs, layout);
   multiply_tiles<0, 4, 6>();
   if constexpr (kTiles == 2) {
-    load_tile<7>(inputs + layout.tile_numbers(), stride);
+    load_inputs<7>(inputs + layout.tile_numbers(), layout);
     multiply_tiles<1, 4, 7>();
   }
   load_tile<5>(weights + kTileNumbers);
@@ -147,37 +154,43 @@ void multiply_block(const Chunk& chunk, Weights& weights, int64_t block, int64_t
   }
 }
 
-// A decoded block serves all pairs of row tiles while it is close; sums of more than one pair wait in memory.
+// Multiplies the decoded blocks of a stretch by a pair of row tiles; sums of more than one pair wait in
+// memory between stretches. The first pair decodes blocks of the stretch, the last one the first block of the
+// next stretch, in whose place it has already been.
 template <int kTiles, typename Weights>
-void multiply_pair(const Chunk& chunk, Weights& weights, int64_t block, int64_t pair, const Bf16* tiles,
-                   Bf16* next, float* sums) {
+void multiply_stretch(const Chunk& chunk, Weights& weights, Range blocks, int64_t pair,
+                      Bf16 (&decoded)[kBlocksOfStretch][kBlockNumbers], float* sums) {
   const bool stay = chunk.pairs() == 1;
-  if (block == 0) {
+  if (blocks.begin == 0) {
     zero_sums();
   } else if (!stay) {
     load_sums<kTiles>(sums);
   }
-  multiply_block<kTiles>(chunk, weights, block, pair, tiles, next);
-  if (!stay || block + 1 == chunk.blocks()) store_sums<kTiles>(sums);
+  for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+    const int64_t decoding_pair = block + 1 < blocks.end ? 0 : chunk.pairs() - 1;
+    const bool decodes = pair == decoding_pair && block + 1 < chunk.blocks();
+    Bf16* next = decodes ? decoded[(block + 1) % kBlocksOfStretch] : nullptr;
+    multiply_block<kTiles>(chunk, weights, block, pair, decoded[block % kBlocksOfStretch], next);
+  }
+  if (!stay || blocks.end == chunk.blocks()) store_sums<kTiles>(sums);
 }
 
 template <typename Weights>
 void decoded_panel(const Chunk& chunk, int64_t feature) {
-  alignas(64) Bf16 decoded[2][kBlockNumbers];
+  alignas(64) Bf16 decoded[kBlocksOfStretch][kBlockNumbers];
   alignas(64) float sums[kChunkRows / 32 * kSumTiles * kTileSums];
   Weights weights(chunk.share, feature);
   for (int quarter = 0; quarter < kQuarters; ++quarter) weights.decode(0, quarter, decoded[0]);
-  for (int64_t block = 0; block < chunk.blocks(); ++block) {
-    const Bf16* tiles = decoded[block % 2];
-    Bf16* next = block + 1 < chunk.blocks() ? decoded[(block + 1) % 2] : nullptr;
+  for (int64_t block = 0; block < chunk.blocks(); block += kBlocksOfStretch) {
+    const int64_t end = block + kBlocksOfStretch;
+    const Range stretch = {block, end < chunk.blocks() ? end : chunk.blocks()};
     for (int64_t pair = 0; pair < chunk.pairs(); ++pair) {
       float* sums_of_pair = sums + pair * kSumTiles * kTileSums;
       if (chunk.layout.tiles_in_pair(pair) == 2) {
-        multiply_pair<2>(chunk, weights, block, pair, tiles, next, sums_of_pair);
+        multiply_stretch<2>(chunk, weights, stretch, pair, decoded, sums_of_pair);
       } else {
-        multiply_pair<1>(chunk, weights, block, pair, tiles, next, sums_of_pair);
+        multiply_stretch<1>(chunk, weights, stretch, pair, decoded, sums_of_pair);
       }
-      next = nullptr;  // decoded beside the first pair
     }
   }
   store_outputs(chunk, feature, weights.unit, sums);

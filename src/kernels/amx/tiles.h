@@ -39,6 +39,12 @@ inline void load_tile(const void* from, int64_t stride = kTileRowBytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
+// The same for data that is used once: it leaves what lies in the first-level cache there.
+template <int kTile>
+inline void stream_tile(const void* from, int64_t stride = kTileRowBytes) {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
+}
+
 template <int kTile>
 inline void store_tile(void* to, int64_t stride = kTileRowBytes) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");

@@ -11,6 +11,10 @@
 namespace outrider {
 namespace {
 
+// Sums of a group are added two groups later, when they have left the store buffer.
+constexpr int64_t kGroupsLater = 2;
+constexpr int64_t kStoredGroups = 4;  // a power of two
+
 // Tile registers: sums and inputs of 16 rows 0 and 1, of 8 rows 2 and 3; a group of weights 4.
 TileConfig group_config() {
   constexpr int kFours = kInputGroup / 4;
@@ -53,18 +57,20 @@ void group_rows(const GroupPanel& panel, int64_t row) {
   const int64_t tile = row / kInputRows * kInputRows;
   const int64_t width = share.rows - tile < kInputRows ? share.rows - tile : kInputRows;
   const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + tile * groups + (row - tile);
-  alignas(64) int32_t sums[2][kRows * 16];
+  alignas(64) int32_t sums[kStoredGroups][kRows * 16];
+  // Loops over y are unrolled before y is given its place, so that it lies in registers.
   __m512 y[kRows];
+#pragma GCC unroll 16
   for (__m512& sum : y) sum = _mm512_setzero_ps();
   const auto add_scaled = [&](int64_t group) __attribute__((always_inline)) {
     const __m512 scales = panel.scales_of(group);
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums[group % 2] + r * 16));
+      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums[group % kStoredGroups] + r * 16));
       const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(inputs[group * width + r].scale));
       y[r] = _mm512_fmadd_ps(sum, scale, y[r]);
     }
   };
-  // Sums are read a group later than they are stored, when they have left the store buffer.
   for (int64_t group = 0; group < groups; ++group) {
     const std::byte* weights = panel.codes_of(group);
     if (row == 0) {
@@ -75,12 +81,14 @@ void group_rows(const GroupPanel& panel, int64_t row) {
     load_tile<kInputs>(inputs[group * width].codes, sizeof(InputGroup));
     load_tile<4>(weights);
     multiply_byte_tiles<kSums, kInputs, 4>();
-    store_tile<kSums>(sums[group % 2]);
-    if (group > 0) add_scaled(group - 1);
+    store_tile<kSums>(sums[group % kStoredGroups]);
+    if (group >= kGroupsLater) add_scaled(group - kGroupsLater);
   }
-  add_scaled(groups - 1);
+  for (int64_t group = groups < kGroupsLater ? 0 : groups - kGroupsLater; group < groups; ++group)
+    add_scaled(group);
   const int64_t features = share.n - panel.feature;
   const auto mask = static_cast<__mmask16>(features >= 16 ? 0xFFFF : (1U << features) - 1);
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     _mm512_mask_storeu_ps(share.y + (row + r) * share.n + panel.feature, mask, y[r]);
   }

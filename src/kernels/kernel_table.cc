@@ -6,109 +6,29 @@
 
 #include "kernels/isa_ops.h"
 #include "kernels/packing.h"
+#include "kernels/shared_work.h"
 #include "platform/cpu_features.h"
 
 namespace outrider {
 namespace {
 
-int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
-
-// Counts the items that workers divide among themselves when inputs are packed.
-int64_t input_items(InputLayout layout, int64_t rows, int64_t k) {
-  switch (layout) {
-    case InputLayout::kF32:
-      return 0;
-    case InputLayout::kInt8Groups:
-      return rows * units_of(k, kInputGroup);
-    case InputLayout::kInt8Rows:
-      return rows;
-    case InputLayout::kBF16Pairs:
-      return units_of(rows, kPairRows) * units_of(k, kCodeBlock);
-    case InputLayout::kBF16Tiles:
-      return units_of(rows, 16) * units_of(k, kCodeBlock);
-    case InputLayout::kF32Tiles:
-      return rows <= kUntiledRows ? 0 : units_of(rows, kFloatRows) * units_of(k, kCodeBlock);
-  }
-  return 0;
-}
-
-// Divides the work of a call among workers and hands plain data to the instruction set's loops.
-template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
-struct Shared {
-  static Result<PackedMatrix> layout(const MatrixSource& source) {
-    return packed_layout(source, layout_of(source.dtype));
-  }
-
-  static void pack_inputs(const LinearArgs& args, Worker worker) {
-    const PackedMatrix& weights = *args.weights;
-    const Range items = share_of(worker, input_items(weights.inputs, args.rows, weights.k));
-    if (items.begin == items.end) return;
-    ops().pack_inputs({weights.inputs, args.x, args.packed_x, args.rows, weights.k, items});
-  }
-
-  static void linear(const LinearArgs& args, Worker worker) {
-    const PackedMatrix& weights = *args.weights;
-    const Range features = share_of(worker, weights.n, weights.panel_features);
-    if (features.begin == features.end || args.rows == 0) return;
-    ops().linear(linear_share(args, features));
-  }
-
-  static void attention(const AttentionArgs& args, Worker worker) {
-    const auto row_count = static_cast<int64_t>(args.rows.size());
-    const Range items = share_of(worker, row_count * args.head_count);
-    if (items.begin == items.end) return;
-    ops().attention({&args, args.rows.data(), row_count, items});
-  }
-
-  static void rms_norm(const NormArgs& args, Worker worker) {
-    ops().rms_norm(args, share_of(worker, args.rows));
-  }
-
-  static void layer_norm(const NormArgs& args, Worker worker) {
-    ops().layer_norm(args, share_of(worker, args.rows));
-  }
-
-  static void rope(const RopeArgs& args, Worker worker) { ops().rope(args, share_of(worker, args.rows)); }
-
-  static void store_kv(const StoreKvArgs& args) { ops().store_kv(args); }
-
-  static void activate(const ActivationArgs& args, Worker worker) {
-    constexpr int64_t kGrain = 64;
-    ops().activate(args, share_of(worker, args.rows * args.dim, kGrain));
-  }
-
-  static void softcap(float* x, int64_t count, float cap, Worker worker) {
-    constexpr int64_t kGrain = 64;
-    const Range share = share_of(worker, count, kGrain);
-    ops().softcap(x + share.begin, share.end - share.begin, cap);
-  }
-
-  static void delta_steps(std::span<const DeltaArgs> steps) {
-    ops().delta_steps(steps.data(), static_cast<int64_t>(steps.size()));
-  }
-
-  static int64_t multiply_add(InputLayout inputs, int64_t rounds) {
-    return ops().multiply_add(inputs, rounds);
-  }
-};
-
 template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
-  using Table = Shared<ops, layout_of>;
+  using Work = SharedWork<ops, layout_of>;
   return {name,
-          Table::layout,
+          Work::layout,
           pack_panels,
-          Table::pack_inputs,
-          Table::linear,
-          Table::attention,
-          Table::rms_norm,
-          Table::layer_norm,
-          Table::rope,
-          Table::store_kv,
-          Table::activate,
-          Table::softcap,
-          Table::delta_steps,
-          Table::multiply_add};
+          Work::pack_inputs,
+          Work::linear,
+          Work::attention,
+          Work::rms_norm,
+          Work::layer_norm,
+          Work::rope,
+          Work::store_kv,
+          Work::activate,
+          Work::softcap,
+          Work::delta_steps,
+          Work::multiply_add};
 }
 
 struct Level {

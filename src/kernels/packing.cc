@@ -15,8 +15,6 @@
 namespace outrider {
 namespace {
 
-int64_t blocks_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
-
 // Rows of a source, converted one at a time.
 class RowReader {
  public:
@@ -171,7 +169,7 @@ void pack_tile_codes(const PanelRow& row, float unit) {
   WeightCodes codes;
   for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
     read_codes(row.dtype, row.stored, begin, row.k, codes);
-    const int64_t blocks = blocks_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
+    const int64_t blocks = units_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
     for (int64_t b = 0; b < blocks; ++b) {
       std::byte* to =
           row.panel + kPanelHeader + ((begin / kCodeBlock + b) * 2 + row.index / 16) * block_bytes;
@@ -220,25 +218,25 @@ float panel_unit(RowReader& reader, const PackedMatrix& packed, Range features) 
 
 int64_t panel_bytes(WeightLayout layout, DType dtype, int64_t k) {
   const CodeType type = code_type(dtype);
-  const int64_t absent = blocks_of(k, kCodeBlock) * kCodeBlock - k;  // inputs of the last block
+  const int64_t absent = units_of(k, kCodeBlock) * kCodeBlock - k;  // inputs of the last block
   switch (layout) {
     case WeightLayout::kRows:
       return row_bytes(dtype, k);
     case WeightLayout::kPanels:
       return kDotFeatures * row_bytes(dtype, k);
     case WeightLayout::kPairs:
-      return blocks_of(k, 2) * kDotFeatures * 4;
+      return units_of(k, 2) * kDotFeatures * 4;
     case WeightLayout::kDotNibbles:
     case WeightLayout::kDotBytes:
-      return kPanelHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type) -
+      return kPanelHeader + units_of(k, kCodeBlock) * code_block_bytes(type) -
              absent * kDotFeatures * type.bits / 8;
     case WeightLayout::kChannels:
-      return kPanelHeader + blocks_of(k, kChannelDepth) * kChannelDepth * kDotFeatures;
+      return kPanelHeader + units_of(k, kChannelDepth) * kChannelDepth * kDotFeatures;
     case WeightLayout::kTiles:
-      return blocks_of(k, kTileDepth) * kTileDepth * kTileFeatures * 2;
+      return units_of(k, kTileDepth) * kTileDepth * kTileFeatures * 2;
     case WeightLayout::kTileNibbles:
     case WeightLayout::kTileBytes:
-      return kPanelHeader + blocks_of(k, kCodeBlock) * 2 * code_block_bytes(type);
+      return kPanelHeader + units_of(k, kCodeBlock) * 2 * code_block_bytes(type);
   }
   return 0;
 }
@@ -325,6 +323,24 @@ Status allocate(PackedMatrix& packed) {
                           " bytes; use a smaller model or a smaller weight type");
   }
   return {};
+}
+
+int64_t input_items(InputLayout layout, int64_t rows, int64_t k) {
+  switch (layout) {
+    case InputLayout::kF32:
+      return 0;
+    case InputLayout::kInt8Groups:
+      return rows * units_of(k, kInputGroup);
+    case InputLayout::kInt8Rows:
+      return rows;
+    case InputLayout::kBF16Pairs:
+      return units_of(rows, kPairRows) * units_of(k, kCodeBlock);
+    case InputLayout::kBF16Tiles:
+      return units_of(rows, 16) * units_of(k, kCodeBlock);
+    case InputLayout::kF32Tiles:
+      return rows <= kUntiledRows ? 0 : units_of(rows, kFloatRows) * units_of(k, kCodeBlock);
+  }
+  return 0;
 }
 
 LinearShare linear_share(const LinearArgs& args, Range features) {

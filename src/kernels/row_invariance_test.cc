@@ -91,11 +91,12 @@ TEST(RowInvariance, Linear) {
   }
 }
 
-// Products of plain weights take rows in tiles and in chunks of tiles, whose borders depend on their number.
+// Products take rows in tiles and in chunks of tiles, whose borders depend on their number.
 TEST(RowInvariance, EveryRowOfManyTiles) {
-  const int64_t n = 35, k = 300;
   for (const KernelTable* table : tables_to_test()) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType dtype :
+         {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kI8}) {
+      const int64_t n = 35, k = block_elements(dtype) == 1 ? 300 : 768;
       const auto packed = pack_matrix(*table, random_matrix(dtype, n, k, 7).view());
       ASSERT_TRUE(packed.ok());
       for (const int64_t rows : {25, 119, 120, 121, 133, 241}) {

@@ -4,23 +4,14 @@
 // isa_ops.h.
 #pragma once
 
-#include <cstdint>
+#include "kernels/amx/tile_config.h"
+
+#ifdef OUTRIDER_EMULATED_TILES
+#include "kernels/amx/emulated_tiles.h"
+#else
 
 namespace outrider {
 namespace {
-
-constexpr int kTileRows = 16;
-constexpr int kTileRowBytes = 64;
-
-// Palette 1 of Intel's manual, volume 1, chapter 18.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-static_assert(sizeof(TileConfig) == 64);
 
 // Configuration belongs to the thread; release_tiles lets the kernel skip the tiles when it switches threads.
 inline void load_tile_config(const TileConfig& config) {
@@ -39,7 +30,7 @@ inline void load_tile(const void* from, int64_t stride = kTileRowBytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
-// The same for data that is used once: it leaves what lies in the first-level cache there.
+// For data that is used once: what lies in the first-level cache stays there.
 template <int kTile>
 inline void stream_tile(const void* from, int64_t stride = kTileRowBytes) {
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
@@ -64,3 +55,5 @@ inline void multiply_byte_tiles() {
 
 }  // namespace
 }  // namespace outrider
+
+#endif

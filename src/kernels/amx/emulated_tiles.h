@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of tiles.h without tile registers, for tests on processors that have none: as Intel's manual
-// describes the instructions, but for subnormal numbers, which the processor takes for zero.
+// The functions of tiles.h without tile registers, for tests on processors that have none, as Intel's manual
+// describes the instructions. Unnamed namespace on purpose, see isa_ops.h.
 #pragma once
+
+#include <immintrin.h>
 
 #include "kernels/amx/tile_config.h"
 
@@ -51,53 +53,58 @@ inline void store_tile(void* to, int64_t stride = kTileRowBytes) {
   }
 }
 
-template <typename Number, int kTile>
-inline Number tile_number(int row, int column) {
-  Number number;
-  __builtin_memcpy(&number, g_tiles.tiles[kTile].bytes[row] + column * sizeof(Number), sizeof(Number));
-  return number;
+// Four bytes of a row, once per lane.
+template <int kTile>
+inline __m512i all_of(int row, int word) {
+  int32_t bits;
+  __builtin_memcpy(&bits, g_tiles.tiles[kTile].bytes[row] + 4 * word, sizeof(bits));
+  return _mm512_set1_epi32(bits);
 }
 
 template <int kTile>
-inline float tile_bf16(int row, int column) {
-  const uint32_t bits = static_cast<uint32_t>(tile_number<uint16_t, kTile>(row, column)) << 16;
-  float number;
-  __builtin_memcpy(&number, &bits, sizeof(number));
-  return number;
+inline __m512i row_of_tile(int row) {
+  return _mm512_loadu_si512(g_tiles.tiles[kTile].bytes[row]);
 }
 
-// C [m, n] += sum_of(m, n), over 4-byte numbers of C.
-template <typename Number, int kC, typename SumOf>
-inline void add_to_tile(SumOf sum_of) {
-  const TileConfig& config = g_tiles.config;
-  for (int m = 0; m < config.rows[kC]; ++m) {
-    for (int n = 0; n < config.row_bytes[kC] / 4; ++n) {
-      const Number sum = tile_number<Number, kC>(m, n) + sum_of(m, n);
-      __builtin_memcpy(g_tiles.tiles[kC].bytes[m] + n * sizeof(Number), &sum, sizeof(sum));
+// Pairs of bf16 are two sums, which are added to C together.
+template <int kC, int kA, int kB>
+__attribute__((noinline)) void add_pairs() {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000));
+  for (int m = 0; m < g_tiles.config.rows[kC]; ++m) {
+    __m512 even = _mm512_setzero_ps(), odd = even;
+    for (int k = 0; k < g_tiles.config.row_bytes[kA] / 4; ++k) {
+      const __m512i a = all_of<kA>(m, k), b = row_of_tile<kB>(k);
+      even = _mm512_fmadd_ps((__m512)_mm512_slli_epi32(a, 16), (__m512)_mm512_slli_epi32(b, 16), even);
+      odd = _mm512_fmadd_ps((__m512)_mm512_and_si512(a, upper), (__m512)_mm512_and_si512(b, upper), odd);
     }
+    const __m512 sum = _mm512_add_ps((__m512)row_of_tile<kC>(m), _mm512_add_ps(even, odd));
+    _mm512_storeu_ps(g_tiles.tiles[kC].bytes[m], sum);
   }
 }
 
+// Subnormal numbers count as zero, and no floating-point flag changes.
 template <int kC, int kA, int kB>
 inline void multiply_tiles() {
-  add_to_tile<float, kC>([](int m, int n) {
-    float even = 0, odd = 0;
-    for (int k = 0; k < g_tiles.config.row_bytes[kA] / 4; ++k) {
-      even += tile_bf16<kA>(m, 2 * k) * tile_bf16<kB>(k, 2 * n);
-      odd += tile_bf16<kA>(m, 2 * k + 1) * tile_bf16<kB>(k, 2 * n + 1);
-    }
-    return even + odd;
-  });
+  constexpr unsigned kSubnormalsAreZero = 0x8040;
+  const unsigned control = _mm_getcsr();
+  _mm_setcsr(control | kSubnormalsAreZero);
+  add_pairs<kC, kA, kB>();
+  _mm_setcsr(control);
 }
 
+// The instruction for vectors wants one unsigned side: b + 128, and 128 times the sum of a less.
 template <int kC, int kA, int kB>
 inline void multiply_byte_tiles() {
-  add_to_tile<int32_t, kC>([](int m, int n) {
-    int32_t sum = 0;
-    for (int k = 0; k < g_tiles.config.row_bytes[kA]; ++k)
-      sum += tile_number<int8_t, kA>(m, k) * tile_number<int8_t, kB>(k / 4, 4 * n + k % 4);
-    return sum;
-  });
+  const __m512i offset = _mm512_set1_epi8(-128);
+  for (int m = 0; m < g_tiles.config.rows[kC]; ++m) {
+    __m512i sum = row_of_tile<kC>(m), too_much = _mm512_setzero_si512();
+    for (int k = 0; k < g_tiles.config.row_bytes[kA] / 4; ++k) {
+      const __m512i a = all_of<kA>(m, k);
+      sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(row_of_tile<kB>(k), offset), a);
+      too_much = _mm512_dpbusd_epi32(too_much, offset, a);
+    }
+    _mm512_storeu_si512(g_tiles.tiles[kC].bytes[m], _mm512_sub_epi32(sum, too_much));
+  }
 }
 
 }  // namespace

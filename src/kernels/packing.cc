@@ -325,24 +325,6 @@ Status allocate(PackedMatrix& packed) {
   return {};
 }
 
-int64_t input_items(InputLayout layout, int64_t rows, int64_t k) {
-  switch (layout) {
-    case InputLayout::kF32:
-      return 0;
-    case InputLayout::kInt8Groups:
-      return rows * units_of(k, kInputGroup);
-    case InputLayout::kInt8Rows:
-      return rows;
-    case InputLayout::kBF16Pairs:
-      return units_of(rows, kPairRows) * units_of(k, kCodeBlock);
-    case InputLayout::kBF16Tiles:
-      return units_of(rows, 16) * units_of(k, kCodeBlock);
-    case InputLayout::kF32Tiles:
-      return rows <= kUntiledRows ? 0 : units_of(rows, kFloatRows) * units_of(k, kCodeBlock);
-  }
-  return 0;
-}
-
 LinearShare linear_share(const LinearArgs& args, Range features) {
   const PackedMatrix& weights = *args.weights;
   const CodeType codes = code_type(weights.dtype);

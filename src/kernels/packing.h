@@ -26,9 +26,6 @@ void pack_panels(const MatrixSource& source, PackedMatrix& packed, Worker worker
 // Whole and begun units in a count.
 constexpr int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
 
-// Counts the items that workers divide among themselves when inputs are packed.
-int64_t input_items(InputLayout layout, int64_t rows, int64_t k);
-
 // The share of a product that has these features: plain data for the loops of an instruction set.
 LinearShare linear_share(const LinearArgs& args, Range features);
 

@@ -7,6 +7,10 @@
 
 namespace outrider {
 
+// Counts the items that workers divide among themselves when inputs are packed.
+int64_t input_items(InputLayout layout, int64_t rows, int64_t k);
+
+// The functions of a kernel table.
 template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
 struct SharedWork {
   static Result<PackedMatrix> layout(const MatrixSource& source) {

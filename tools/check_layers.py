@@ -34,7 +34,7 @@ ROOMS = {
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
-    "models": [{"recurrent", "sharding", "streaming"}, {"backend"}, {"team"}],
+    "models": [{"sharding"}, {"weights"}, {"recurrent"}, {"backend"}, {"team"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],

@@ -11,7 +11,7 @@
 #include "draft_heads/head_file.h"
 #include "models/layer_ops.h"
 #include "models/model.h"
-#include "models/weight_loader.h"
+#include "models/weights/weight_loader.h"
 #include "speculation/tree/tree_choices.h"
 
 namespace outrider {

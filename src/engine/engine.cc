@@ -14,7 +14,7 @@
 #include "engine/scoring.h"
 #include "engine/step.h"
 #include "engine/step/retire.h"
-#include "models/streaming/layer_stream.h"
+#include "models/weights/layer_stream.h"
 #include "ranks/communicator.h"
 
 namespace outrider {

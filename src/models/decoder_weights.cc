@@ -38,25 +38,6 @@ int64_t norm_parameters(const DecoderLayer& layer) {
   return count;
 }
 
-// Appends the weight of a norm.
-Status load_weight(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t size,
-                   std::vector<float>& weight) {
-  const size_t begin = weight.size();
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name, size, weight));
-  for (size_t i = begin; i < weight.size() && config.norm.adds_one; ++i) weight[i] += 1.0f;
-  return {};
-}
-
-Status load_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t size,
-                 Norm& norm) {
-  norm.kind = config.norm.kind;
-  norm.epsilon = config.norm.epsilon;
-  if (config.norm.has_bias) OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + ".bias", size, norm.bias));
-  if (config.norm.has_weight) return load_weight(loader, config, name + ".weight", size, norm.weight);
-  norm.weight.assign(static_cast<size_t>(size), 1.0f);
-  return {};
-}
-
 struct NormedHeads {
   int64_t count = 0;
   int64_t dim = 0;
@@ -69,12 +50,12 @@ Status load_head_norm(WeightLoader& loader, const ModelConfig& config, const std
   if (!config.has_qk_weights()) return {};
   if (config.qk_norm != QkNorm::kEach) {
     const int64_t size = config.qk_norm_size(heads.count, heads.dim);
-    return load_weight(loader, config, name + ".weight", size, weight);
+    return load_norm_weight(loader, config.norm, name + ".weight", size, weight);
   }
   for (const Range& rows : heads.rows) {
     for (int64_t head = rows.begin / heads.dim; head < rows.end / heads.dim; ++head) {
-      OUTRIDER_RETURN_IF_ERROR(
-          load_weight(loader, config, name + "." + std::to_string(head) + ".weight", heads.dim, weight));
+      OUTRIDER_RETURN_IF_ERROR(load_norm_weight(
+          loader, config.norm, name + "." + std::to_string(head) + ".weight", heads.dim, weight));
     }
   }
   return {};
@@ -83,7 +64,7 @@ Status load_head_norm(WeightLoader& loader, const ModelConfig& config, const std
 Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                   DecoderLayer& layer) {
   const auto read = [&](const char* name, int64_t size, Norm& norm) {
-    return load_norm(loader, config, place.prefix + name, size, norm);
+    return load_norm(loader, config.norm, place.prefix + name, size, norm);
   };
   const int64_t hidden = config.hidden_size;
   if (config.norm.has_inputs() && place.has_input_norm)
@@ -117,18 +98,6 @@ Status load_sinks(WeightLoader& loader, const std::string& name, const LayerSize
   return {};
 }
 
-// A product that needs the inputs of all shards, and whose outputs all shards need.
-Status plan_cut_product(WeightLoader& loader, WeightLoader::Part part, const std::vector<Range>& inputs,
-                        bool bias, Projection& projection) {
-  const Shard shard = loader.part().shard;
-  const int64_t k = inputs.back().end;
-  if (!shard.is_whole()) {
-    part.rows = {shard.of(part.n)};
-    projection.cut = {.inputs = inputs, .outputs = shard.cut(part.n)};
-  }
-  return loader.plan({std::move(part)}, k, bias, projection);
-}
-
 Status load_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                       DecoderLayer& layer) {
   const std::string attention = place.prefix + "self_attn.";
@@ -156,8 +125,8 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
     queries.insert(queries.end(), others.begin(), others.end());
   }
   OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
-  return plan_cut_product(loader, {attention + "o_proj", config.hidden_size}, cut_heads(sizes, shard.count),
-                          config.output_bias, layer.attention_output);
+  return loader.plan_cut({attention + "o_proj", config.hidden_size}, cut_heads(sizes, shard.count),
+                         config.output_bias, layer.attention_output);
 }
 
 Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
@@ -193,17 +162,6 @@ Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, co
                      layer.attention_output);
 }
 
-// Appends the taps of a convolution, tap by tap; files have those of each number together.
-Status load_taps(WeightLoader& loader, const std::string& name, int64_t size, int64_t count,
-                 std::vector<float>& taps) {
-  std::vector<float> stored;
-  OUTRIDER_RETURN_IF_ERROR(loader.read_numbers(name + ".weight", {size, count}, stored));
-  for (int64_t tap = 0; tap < count; ++tap) {
-    for (int64_t i = 0; i < size; ++i) taps.push_back(stored[static_cast<size_t>(i * count + tap)]);
-  }
-  return {};
-}
-
 Status load_convolution(WeightLoader& loader, const ModelConfig& config, const std::string& name,
                         ShortConvolution& convolution) {
   const int64_t size = config.hidden_size;
@@ -211,7 +169,7 @@ Status load_convolution(WeightLoader& loader, const ModelConfig& config, const s
   convolution.size = size;
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj", 3 * size}}, size, bias, convolution.input));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", size}}, size, bias, convolution.output));
-  OUTRIDER_RETURN_IF_ERROR(load_taps(loader, name + "conv", size, taps, convolution.taps));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_columns(name + "conv.weight", size, taps, convolution.taps));
   return bias ? loader.read_vector(name + "conv.bias", size, convolution.bias) : Status();
 }
 
@@ -225,7 +183,8 @@ Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const std
                                        config.hidden_size, /*bias=*/false, net.input));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", config.hidden_size}}, delta.value_size(),
                                        /*bias=*/false, net.output));
-  OUTRIDER_RETURN_IF_ERROR(load_taps(loader, name + "conv1d", delta.conv_size(), delta.taps, net.taps));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_columns(name + "conv1d.weight", delta.conv_size(), delta.taps, net.taps));
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "dt.bias", delta.value_heads, net.time_bias));
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "decay.weight", delta.value_heads, net.decay));
   for (float& decay : net.decay) decay = delta.has_logs ? -std::exp(decay) : decay;
@@ -265,21 +224,22 @@ Status load_mlp(WeightLoader& loader, const ModelConfig& config, const MlpPlace&
     if (!shard.is_whole()) part.rows = {shard.of(place.ffn_size)};
   }
   OUTRIDER_RETURN_IF_ERROR(loader.plan(inputs, config.hidden_size, place.bias, gate_up));
-  return plan_cut_product(loader, {place.begin + "down_proj" + place.end, config.hidden_size},
-                          shard.cut(place.ffn_size), place.bias, down);
+  return loader.plan_cut({place.begin + "down_proj" + place.end, config.hidden_size},
+                         shard.cut(place.ffn_size), place.bias, down);
 }
 
 // The norms of a mixture of experts that has its own, and the factors of its weights.
 Status load_expert_norms(WeightLoader& loader, const ModelConfig& config, const std::string& mlp,
                          ExpertLayer& layer) {
   const int64_t hidden = config.hidden_size;
-  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, mlp + "gate_norm", hidden, layer.router_norm));
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config.norm, mlp + "gate_norm", hidden, layer.router_norm));
   const float scale = 1 / std::sqrt(static_cast<float>(hidden));
   for (float& weight : layer.router_norm.weight) weight *= scale;
-  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, mlp + "experts_norm", hidden, layer.input_norm));
-  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, mlp + "experts_output_norm", hidden, layer.output_norm));
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config.norm, mlp + "experts_norm", hidden, layer.input_norm));
   OUTRIDER_RETURN_IF_ERROR(
-      load_norm(loader, config, mlp + "dense_output_norm", hidden, layer.dense_output_norm));
+      load_norm(loader, config.norm, mlp + "experts_output_norm", hidden, layer.output_norm));
+  OUTRIDER_RETURN_IF_ERROR(
+      load_norm(loader, config.norm, mlp + "dense_output_norm", hidden, layer.dense_output_norm));
   return loader.read_vector(mlp + "expert_scales.weight", config.experts.count, layer.scales);
 }
 
@@ -322,7 +282,7 @@ Status load_layer_end(WeightLoader& loader, const ModelConfig& config, const Lay
       loader.plan({{prefix + "per_layer_input_gate", size}}, config.hidden_size, /*bias=*/false, input.gate));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{prefix + "per_layer_projection", config.hidden_size}}, size,
                                        /*bias=*/false, input.projection));
-  return load_norm(loader, config, prefix + "post_per_layer_input_norm", config.hidden_size, input.norm);
+  return load_norm(loader, config.norm, prefix + "post_per_layer_input_norm", config.hidden_size, input.norm);
 }
 
 Status load_layer_inputs(WeightLoader& loader, const ModelConfig& config, LayerInputTable& inputs) {
@@ -332,7 +292,7 @@ Status load_layer_inputs(WeightLoader& loader, const ModelConfig& config, LayerI
                                              all_layers, inputs.table));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{"model.per_layer_model_projection", all_layers}}, config.hidden_size,
                                        /*bias=*/false, inputs.projection));
-  return load_norm(loader, config, "model.per_layer_projection_norm", size, inputs.norm);
+  return load_norm(loader, config.norm, "model.per_layer_projection_norm", size, inputs.norm);
 }
 
 }  // namespace
@@ -435,7 +395,7 @@ Status load_ends(WeightLoader& loader, const ModelConfig& config, DecoderWeights
         loader.plan({{"model.project_out", token_size}}, hidden, /*bias=*/false, weights.output_projection));
   }
   if (config.norm.has_final)
-    OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", hidden, weights.final_norm));
+    OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config.norm, "model.norm", hidden, weights.final_norm));
   return load_vocabulary(loader, config, weights);
 }
 

@@ -13,8 +13,9 @@
 #include "models/layer_ops.h"
 #include "models/recurrent/delta_net.h"
 #include "models/recurrent/short_convolution.h"
-#include "models/streaming/weight_stream.h"
-#include "models/weight_loader.h"
+#include "models/weights/layer_place.h"
+#include "models/weights/weight_loader.h"
+#include "models/weights/weight_stream.h"
 
 namespace outrider {
 
@@ -80,15 +81,6 @@ struct DecoderWeights {
   int64_t bytes() const;
   // The bytes that a pass over one row reads: single rows of the tables and `used` experts of each layer.
   int64_t streamed_bytes(int64_t used) const;
-};
-
-// The place of a layer's tensors, and what its configuration leaves open.
-struct LayerPlace {
-  std::string prefix;      // "model.layers.3."
-  int64_t index = 0;       // of its traits
-  int64_t input_size = 0;  // numbers per input row of queries, keys and values
-  bool has_input_norm = true;
-  bool splits_queries = false;  // from keys and values, which come from other rows
 };
 
 // Plans the loading of one layer. `layer` must not move before WeightLoader::pack_all() has returned.

@@ -7,8 +7,8 @@
 
 #include "models/expert_routing.h"
 #include "models/layer_ops.h"
-#include "models/streaming/expert_stream.h"
-#include "models/weight_loader.h"
+#include "models/weights/expert_stream.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 

@@ -6,7 +6,7 @@
 
 #include "formats/model_config.h"
 #include "models/layer_ops.h"
-#include "models/weight_loader.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 

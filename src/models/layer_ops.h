@@ -12,7 +12,8 @@
 #include "models/forward_batch.h"
 #include "models/pass_profile.h"
 #include "models/sharding/shard_exchange.h"
-#include "models/weight_loader.h"
+#include "models/weights/norm.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 
@@ -29,17 +30,6 @@ class Scratch {
 
  private:
   Buffer buffer_;
-};
-
-// The weights of a norm with their kind.
-struct Norm {
-  NormKind kind = NormKind::kRms;
-  float epsilon = 0;
-  std::vector<float> weight;  // [size]; empty: there is no norm
-  std::vector<float> bias;    // [size], or empty
-
-  bool empty() const { return weight.empty(); }
-  int64_t parameter_count() const { return static_cast<int64_t>(weight.size() + bias.size()); }
 };
 
 // One layer's attention as its kernels see it.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "models/streaming/memory_plan.h"
-#include "models/streaming/stored_part.h"
+#include "models/weights/memory_plan.h"
+#include "models/weights/stored_part.h"
 #include "platform/direct_file.h"
 
 namespace outrider {

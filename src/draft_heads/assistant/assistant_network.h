@@ -9,7 +9,7 @@
 #include "models/layer_ops.h"
 #include "models/model.h"
 #include "models/rotary_embedding.h"
-#include "models/weight_loader.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 

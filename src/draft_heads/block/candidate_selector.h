@@ -7,7 +7,7 @@
 
 #include "draft_heads/head_file.h"
 #include "models/layer_ops.h"
-#include "models/weight_loader.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 

@@ -7,7 +7,7 @@
 
 #include "models/layer_ops.h"
 #include "models/recurrent/state_plan.h"
-#include "models/weight_loader.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "models/streaming/expert_stream.h"
-#include "models/streaming/layer_stream.h"
+#include "models/weights/expert_stream.h"
+#include "models/weights/layer_stream.h"
 #include "outrider/result.h"
 
 namespace outrider {

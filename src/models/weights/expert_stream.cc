@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/streaming/expert_stream.h"
+#include "models/weights/expert_stream.h"
 
 #include <algorithm>
 #include <tuple>

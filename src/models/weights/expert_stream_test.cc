@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Experts whose bytes are their numbers, in a file.
-#include "models/streaming/expert_stream.h"
+#include "models/weights/expert_stream.h"
 
 #include <gtest/gtest.h>
 

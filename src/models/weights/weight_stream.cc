@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/streaming/weight_stream.h"
+#include "models/weights/weight_stream.h"
 
 #include <algorithm>
 #include <string>

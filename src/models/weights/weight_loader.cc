@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/weight_loader.h"
+#include "models/weights/weight_loader.h"
 
 #include <algorithm>
 #include <atomic>
@@ -104,6 +104,17 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
   return {};
 }
 
+Status WeightLoader::plan_cut(Part part, const std::vector<Range>& inputs, bool bias,
+                              Projection& projection) {
+  const Shard shard = options_.part.shard;
+  const int64_t k = inputs.back().end;
+  if (!shard.is_whole()) {
+    part.rows = {shard.of(part.n)};
+    projection.cut = {.inputs = inputs, .outputs = shard.cut(part.n)};
+  }
+  return plan({std::move(part)}, k, bias, projection);
+}
+
 Status WeightLoader::plan_table(const Part& part, int64_t k, PackedMatrix& table) {
   OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
   MatrixPlan plan{.type = loaded_type(view, std::nullopt)};
@@ -134,6 +145,17 @@ Status WeightLoader::read_numbers(const std::string& tensor_name, const Shape& s
   const size_t begin = values.size();
   values.resize(begin + static_cast<size_t>(size));
   dequantize_row(view.dtype, view.data, values.data() + begin, size);
+  return {};
+}
+
+Status WeightLoader::read_columns(const std::string& tensor_name, int64_t rows, int64_t columns,
+                                  std::vector<float>& values) {
+  std::vector<float> stored;
+  OUTRIDER_RETURN_IF_ERROR(read_numbers(tensor_name, {rows, columns}, stored));
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t row = 0; row < rows; ++row)
+      values.push_back(stored[static_cast<size_t>(row * columns + column)]);
+  }
   return {};
 }
 

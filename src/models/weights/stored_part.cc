@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/streaming/stored_part.h"
+#include "models/weights/stored_part.h"
 
 #include "platform/direct_file.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/streaming/memory_plan.h"
+#include "models/weights/memory_plan.h"
 
 #include <algorithm>
 

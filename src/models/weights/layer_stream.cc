@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/streaming/layer_stream.h"
+#include "models/weights/layer_stream.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/packed_cache.h"
+#include "models/weights/packed_cache.h"
 
 #include <algorithm>
 #include <atomic>

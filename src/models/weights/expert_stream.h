@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "models/streaming/memory_plan.h"
-#include "models/streaming/stored_part.h"
+#include "models/weights/memory_plan.h"
+#include "models/weights/stored_part.h"
 #include "outrider/result.h"
 #include "platform/direct_file.h"
 

@@ -10,9 +10,9 @@
 
 #include "formats/model_file.h"
 #include "models/model.h"
-#include "models/packed_cache.h"
 #include "models/sharding/shard.h"
-#include "models/streaming/stored_part.h"
+#include "models/weights/packed_cache.h"
+#include "models/weights/stored_part.h"
 
 namespace outrider {
 
@@ -69,6 +69,10 @@ class WeightLoader {
   // move before pack_all() has returned.
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
 
+  // Plans a product that needs the inputs of all shards and gives all shards its outputs. `inputs`: those
+  // that each shard brings.
+  Status plan_cut(Part part, const std::vector<Range>& inputs, bool bias, Projection& projection);
+
   // Plans the copy of a weight [n, k], or of some of its rows, as a table of rows, which must not move before
   // pack_all() has returned.
   Status plan_table(const Part& part, int64_t k, PackedMatrix& table);
@@ -79,6 +83,10 @@ class WeightLoader {
   }
   // Appends all numbers of a small tensor.
   Status read_numbers(const std::string& tensor_name, const Shape& shape, std::vector<float>& values);
+
+  // Appends all numbers of a small matrix [rows, columns], column after column.
+  Status read_columns(const std::string& tensor_name, int64_t rows, int64_t columns,
+                      std::vector<float>& values);
 
   // Packs what was planned, or finds it packed in ModelOptions::packed_cache. The matrices borrow their data
   // from the returned memory. Error: the first matrix that could not be converted or packed.

@@ -16,7 +16,7 @@ struct RandomKey {
   uint64_t sample_index = 0;  // index of the sequence within its request
   int64_t position = 0;
   RandomPurpose purpose = RandomPurpose::kToken;
-  uint64_t index = 0;  // token id, or number of the draw among those of one purpose at one position
+  uint64_t index = 0;  // token id, or number of the draw among the draws of one purpose at one position
 };
 
 inline uint64_t mix64(uint64_t x) {

@@ -19,7 +19,7 @@ constexpr int kSpins = 4000;
 // A wait longer than this, and longer than the caller's own work, is no imbalance: a worker lost its
 // processor in the middle of a share.
 constexpr std::chrono::microseconds kStall{300};
-// How long the caller works alone after a stall, in lengths of the stall and at most.
+// How long the caller works without the others after a stall, in lengths of the stall and at most.
 constexpr int kAloneFactor = 4;
 constexpr std::chrono::milliseconds kLongestAlone{50};
 

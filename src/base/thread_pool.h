@@ -38,7 +38,7 @@ inline Range share_of(Worker worker, int64_t total, int64_t grain = 1) {
 //
 // The pool is built for busy machines: nobody waits for a worker that is not running, because the others take
 // over the shares it has not begun. Only a worker that loses its processor in the middle of a share delays
-// the others; after that the caller works alone for a while.
+// the others; after that the caller works without them for a while.
 class ThreadPool {
  public:
   // threads >= 1, the caller included. `cpus`: empty, or the processor of each worker; the caller's one is
@@ -49,7 +49,7 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
-  // Every worker but the caller stays on a processor of its own.
+  // Every worker but the caller stays on its own processor.
   bool is_pinned() const { return is_pinned_; }
 
   // Cuts a job into 1 <= shares <= kMaxShares and calls job({index, shares}) once for each; returns when all
@@ -89,7 +89,8 @@ class ThreadPool {
   using ErasedJob = void (*)(void* context, Worker worker);
   using Clock = std::chrono::steady_clock;
 
-  // Two numbers that change together: a job's, and shares (all of the job, or those taken from one worker).
+  // Two numbers that change together: a job's, and shares (all of the job, or the shares taken from one
+  // worker).
   struct Ticket {
     uint64_t packed = 0;
     static Ticket of(uint64_t job, int shares) { return {job << 16 | static_cast<uint64_t>(shares)}; }
@@ -104,7 +105,7 @@ class ThreadPool {
   void run_erased(int shares, ErasedJob job, void* context);
   void pin(const std::vector<int>& cpus);
   void work(int worker);
-  // Runs shares of the job until none is left to take: the worker's own, then those of the others.
+  // Runs shares of the job until none is left to take: the worker's own, then the others' shares.
   void run_shares(Ticket current, int worker);
   void wait_for_workers(Clock::time_point start);
   bool works_alone();
@@ -123,7 +124,7 @@ class ThreadPool {
   alignas(64) std::atomic<int> parked_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  Clock::time_point alone_until_{};  // until then the caller runs jobs alone
+  Clock::time_point alone_until_{};  // until then only the caller runs jobs
 };
 
 }  // namespace outrider

@@ -40,7 +40,7 @@ ChatMessage probe_message(std::string_view role, std::string_view text) {
   return {.role = std::string(role), .content = std::string(text)};
 }
 
-// A question, a call and its result. `content` is that of the message with the call.
+// A question, a call and its result. `content` belongs to the message with the call.
 std::vector<ChatMessage> probe_calls(std::optional<std::string> content) {
   ChatMessage call{.role = "assistant", .content = std::move(content)};
   const std::string arguments = R"({"a": ")" + std::string(kArgumentMark) + "\"}";

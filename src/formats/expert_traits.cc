@@ -84,7 +84,7 @@ Status expect_number(const JsonObject& root, std::string_view key, float expecte
   return root.fail(quote(key) + " must be " + std::to_string(expected) + ", found " + std::to_string(*found));
 }
 
-// Which layers have experts: all from `first_k_dense_replace` on, or those that a list calls sparse.
+// Which layers have experts: all from `first_k_dense_replace` on, or the layers that a list calls sparse.
 Result<LayerRule> read_sparse_layers(const JsonObject& root) {
   OUTRIDER_TRY(const auto dense, root.integer("first_k_dense_replace"));
   OUTRIDER_TRY(const auto types, root.array("mlp_layer_types"));

@@ -77,7 +77,7 @@ constexpr ModelFamily delta_net_family(std::string_view name, std::string_view a
           .has_experts = name != "qwen3_5",
           .read_hf_traits = reader,
           .derive_gguf_traits = is_next ? derive_gguf_qwen3_next_traits : nullptr,
-          .ffn_factor = name == "qwen3_5_moe" ? 1 : 0,  // whose layers have no dense MLP of their own
+          .ffn_factor = name == "qwen3_5_moe" ? 1 : 0,  // layers have experts and no dense MLP
           .hf_layout = {.names = kQwen35Names},
           .writes_gguf = false,
           .gguf_names = kQwen35GgufNames};
@@ -139,7 +139,7 @@ constexpr ModelFamily kFamilies[] = {
      .window_rope_theta = 500000,
      .norm = {.placement = NormPlacement::kOutput, .epsilon = 1e-5f},
      .hf_layout = {.names = kOlmo2Names}},
-    // OLMo 3: windows in three layers of four, whose RoPE is never scaled.
+    // OLMo 3: windows in three layers of four; the RoPE of these is never scaled.
     {.name = "olmo3",
      .hf_architecture = "Olmo3ForCausalLM",
      .gguf_architecture = "olmo2",

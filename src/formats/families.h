@@ -64,7 +64,7 @@ struct ModelFamily {
   // Each full_period-th layer has no sliding window, each nope_period-th no RoPE; 0: there is no such layer.
   int64_t full_period = 0;
   int64_t nope_period = 0;
-  double window_rope_theta = 0;  // base of RoPE in layers with a window; 0: that of all others
+  double window_rope_theta = 0;  // base of RoPE in layers with a window; 0: the base of all others
   LayerKind other_layers = LayerKind::kAttention;  // what layers without attention are
   // Traits of the network; Hugging Face configurations that state one of these numbers override it.
   NormTraits norm = {.epsilon = 1e-6f};
@@ -75,9 +75,9 @@ struct ModelFamily {
   ScaleTraits scales = {};
   // GGUF files tell parallel layers by their norms: none of the MLP, or two of the attention.
   bool may_be_parallel = false;
-  // GGUF files tell layers whose values are their keys by the lack of a projection of values.
+  // Layers without a projection of values in a GGUF file use their keys as values.
   bool values_may_be_keys = false;
-  // Reads the keys of config.json that this family alone has.
+  // Reads the keys of config.json that only this family has.
   Status (*read_hf_traits)(const JsonObject& root, ModelConfig* config) = nullptr;
   // Fills in the traits that follow from sizes, after all else is read from a file of either format.
   void (*derive_traits)(ModelConfig* config) = nullptr;
@@ -87,7 +87,7 @@ struct ModelFamily {
   int64_t ffn_factor = 0;  // ffn_size / hidden_size where a configuration does not say; 0: it must
   StoredLayout hf_layout = {};
   bool writes_gguf = true;  // a Hugging Face directory can be written as a GGUF file that others read
-  std::span<const TensorName> gguf_names = {};  // before those that all GGUF files have
+  std::span<const TensorName> gguf_names = {};  // before the keys that all GGUF files have
 };
 
 // The first family with that value in a column; nullptr: there is none.

@@ -89,7 +89,7 @@ inline constexpr TensorName kGlm4MoeNames[] = {
     {"mlp.experts.down_proj", "mlp.experts.down_proj", Piece::kWhole, kStackedBare},
 };
 
-// Mixtures of experts as those of GLM-4.5, with latent attention.
+// Mixtures of experts as in GLM-4.5, with latent attention.
 inline constexpr TensorName kDeepseekNames[] = {
     {"self_attn.k_b_proj", "self_attn.kv_b_proj", Piece::kLatentKeys},
     {"self_attn.v_b_proj", "self_attn.kv_b_proj", Piece::kLatentValues},

@@ -46,7 +46,7 @@ Status read_gemma_traits(const JsonObject& root, double attention_softcap, doubl
   return {};
 }
 
-// GGUF files do not say that the 27B models, alone, scale scores by the size of a head's share of the width.
+// GGUF files do not say that only the 27B models scale scores by the size of a head's share of the width.
 void derive_gemma_scales(ModelConfig* config, int64_t layers_of_27b) {
   config->scales.embedding = std::sqrt(static_cast<float>(config->hidden_size));
   if (config->scales.attention != 0 || config->layer_count != layers_of_27b) return;
@@ -157,7 +157,7 @@ Status read_gemma4_traits(const JsonObject& root, ModelConfig* config) {
     }
     layers.push_back(layer);
   }
-  // An assistant, all of whose layers read keys and values of its target, says that all share theirs.
+  // All layers of an assistant read keys and values of its target; it says that all share theirs.
   if (shared.value_or(0) < config->layer_count) share_keys(shared.value_or(0), &layers);
   for (LayerTraits& layer : layers) {
     if (is_wide.value_or(false) && layer.kv_layer != LayerTraits::kOwn) layer.ffn_size = 2 * config->ffn_size;

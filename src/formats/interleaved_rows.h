@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two orders of the rows of q and k. Rotate-half order (most Hugging Face files) has the two halves of
-// the rotated part of a head one after the other; interleaved order (Llama in GGUF, GLM everywhere) has row i
+// the rotated part of a head one after the other. Interleaved order (Llama in GGUF, GLM everywhere) has row i
 // of both halves side by side.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// True for the names of the projections (weight and bias) whose outputs turn.
+// True for the names of the projections (weight and bias) with outputs that turn.
 bool is_rotated(std::string_view expected_name);
 
 // Copies whole rows (elements of a bias) in the other order; `storage` keeps the copy. Block types work as

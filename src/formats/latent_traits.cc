@@ -19,7 +19,7 @@ Result<int64_t> positive(const JsonObject& root, std::string_view key, int64_t u
   return value.value_or(usual);
 }
 
-// Error: the key has another value than those.
+// Error: the key has another value.
 Status expect_one_of(const JsonObject& root, std::string_view key,
                      std::span<const std::string_view> supported) {
   OUTRIDER_TRY(const auto found, root.string(key));

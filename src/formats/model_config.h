@@ -13,13 +13,13 @@
 
 namespace outrider {
 
-// How the frequencies of RoPE change for contexts longer than those of training.
+// How the frequencies of RoPE change for contexts longer than in training.
 // - kLinear: all are divided by `factor`.
 // - kDynamic: from position `original_context` on, a row's base grows with its own position.
-// - kLlama3: wavelengths above original_context / low_freq_factor are divided by `factor`, those below
-//   original_context / high_freq_factor are kept, and those between are blended.
+// - kLlama3: wavelengths above original_context / low_freq_factor are divided by `factor`, wavelengths below
+//   original_context / high_freq_factor are kept, and wavelengths between are blended.
 // - kYarn: frequencies that turn less than beta_slow times within the original context are divided by
-//   `factor`, those that turn more than beta_fast times are kept, and those between are blended.
+//   `factor`, frequencies that turn more than beta_fast times are kept, and the rest is blended.
 // - kLongRope: a divisor for each frequency, one set for contexts up to the original one, one for longer.
 enum class RopeScalingKind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope };
 
@@ -33,7 +33,7 @@ struct RopeScaling {
   bool truncates_range = true;    // kYarn: the range of blended frequencies begins and ends at whole numbers
   double attention_factor = 1.0;  // cosines and sines are multiplied by it
   int64_t original_context = 8192;
-  // Divisors per frequency, [rotated numbers / 2]: kLongRope's, or those from a GGUF file itself
+  // Divisors per frequency, [rotated numbers / 2]: kLongRope's, or the divisors in a GGUF file
   // (rope_freqs.weight), which replace the formula of kLlama3 when not empty.
   std::vector<float> frequency_divisors;
   std::vector<float> long_divisors;  // kLongRope, for contexts longer than the original one
@@ -108,7 +108,7 @@ struct DeltaTraits {
   bool interleaves_keys = false;  // value head i reads key head i modulo key_heads, else neighbours share one
 
   int64_t values_per_key() const { return value_heads / key_heads; }
-  // The value head number `index` of those that read a key head.
+  // The value head number `index` among the value heads that read a key head.
   int64_t value_head(int64_t key_head, int64_t index) const {
     return interleaves_keys ? index * key_heads + key_head : key_head * values_per_key() + index;
   }
@@ -118,8 +118,8 @@ struct DeltaTraits {
   int64_t state_size() const { return (taps - 1) * conv_size() + value_heads * key_dim * value_dim; }
 };
 
-// Attention whose keys and values are projections of one vector of a token, the only thing that is cached of
-// it (DeepSeek V2). A query meets this vector after a projection of its own, and so do the values that it
+// Attention with keys and values that are projections of one vector of a token, the only thing that is cached
+// of it (DeepSeek V2). A query meets this vector after another projection, and so do the values that it
 // reads.
 struct LatentTraits {
   int64_t rank = 0;        // numbers of the vector; 0: attention is the usual one
@@ -172,7 +172,7 @@ struct NormTraits {
 // Whether attention and MLP of a layer follow one another.
 enum class BlockKind : uint8_t {
   kSequential,
-  kParallel,      // both read the layer's input, each through a norm of its own
+  kParallel,      // both read the layer's input, each through a separate norm
   kParallelNorm,  // both read one norm of the layer's input
 };
 
@@ -181,7 +181,7 @@ enum class QkNorm : uint8_t {
   kNone,
   kHead,   // of every attention head, with one weight [head_dim] for all
   kWhole,  // of all heads together, weight [heads * head_dim]
-  kEach,   // of every attention head, each with weights [head_dim] of its own
+  kEach,   // of every attention head, each with separate weights [head_dim]
   kPlain,  // of every attention head in layers with RoPE, without weights
 };
 
@@ -207,18 +207,18 @@ struct ExpertTraits {
   int64_t ffn_size = 0;
   RouterWeights weights = RouterWeights::kSoftmaxOfChosen;
   double scale = 1;                   // factor of all weights
-  bool ranks_groups_by_best = false;  // groups are chosen by their largest value alone
+  bool ranks_groups_by_best = false;  // groups are chosen only by their largest value
   bool choice_bias = false;           // the choice is by sigmoid(output) + a number of each expert
-  // The experts are this many groups of neighbours; a row chooses among those of the `used_groups` groups
-  // with the largest sums of their two largest choice values.
+  // The experts are this many groups of neighbours; a row chooses among the experts of the `used_groups`
+  // groups with the largest sums of their two largest choice values.
   int64_t groups = 1;
   int64_t used_groups = 1;
   bool router_bias = false;
   bool bias = false;           // of the experts' products
   bool weighs_inputs = false;  // weights multiply the inputs of experts, else their outputs
   bool gates_dense = false;    // a dense MLP beside experts is multiplied by sigmoid(w . input)
-  // Router and experts read the residual stream through norms of their own, what experts and dense MLP add is
-  // normalised, and the weight of an expert is multiplied by a number of its own.
+  // Router and experts read the residual stream through separate norms. The outputs of experts and dense MLP
+  // are normalised, and the weight of an expert is multiplied by a number that belongs to it.
   bool has_own_norms = false;
 };
 
@@ -266,8 +266,8 @@ struct ModelConfig {
   double qkv_limit = 0;  // queries, keys and values are clamped to [-limit, limit]; 0: they are not
   int64_t embedding_size =
       0;  // of the embedding table and the output head, which projections adapt; 0: hidden_size
-  std::vector<RopeTraits> ropes{1};          // those that layers choose from
-  std::vector<LayerTraits> layer_traits{1};  // those of layer i are at i modulo the size
+  std::vector<RopeTraits> ropes{1};          // the traits that layers choose from
+  std::vector<LayerTraits> layer_traits{1};  // the traits of layer i are at i modulo the size
   double attention_softcap = 0;              // scores become cap * tanh(score / cap); 0: they stay
   double logit_softcap = 0;                  // likewise the logits
   QueryTemperature query_temperature;
@@ -282,7 +282,7 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::kNone;
   // Recommendations of generation_config.json or of GGUF metadata.
   std::vector<TokenId> stop_tokens;  // end-of-text ids
-  SamplingChoices sampling;          // from generation_config.json alone
+  SamplingChoices sampling;          // only from generation_config.json
 
   // One element for each of the first `layers` layers.
   std::vector<LayerTraits> listed_traits(int64_t layers) const;
@@ -294,7 +294,7 @@ struct ModelConfig {
   // The positions that some layer sees; 0: all.
   int64_t longest_window() const;
   LayerSizes sizes_of(int64_t layer) const;
-  // The layer whose keys and values it reads: `layer` itself, or an earlier one.
+  // The layer that it reads keys and values of: `layer` itself, or an earlier one.
   int64_t kv_layer_of(int64_t layer) const;
   bool has_qk_weights() const { return qk_norm != QkNorm::kNone && qk_norm != QkNorm::kPlain; }
   // The weights of a norm over that many heads of `dim` queries or keys.
@@ -306,7 +306,7 @@ struct ModelConfig {
   int64_t state_size(int64_t layer) const;
   // The numbers by which an entry changes it.
   int64_t update_size(int64_t layer) const;
-  // Whether the layer has keys and values of its own in the cache.
+  // Whether the cache has separate keys and values of the layer.
   bool has_keys(int64_t layer) const { return has_attention(layer) && kv_layer_of(layer) == layer; }
   bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kExperts; }
   bool has_experts(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kDense; }
@@ -316,8 +316,8 @@ struct ModelConfig {
   int64_t token_size() const { return embedding_size == 0 ? hidden_size : embedding_size; }
 };
 
-// The slopes of the ALiBi paper for that many heads: powers of 2 from -max_bias / n on, where n is the
-// largest power of 2 within head_count, then every second power of those for 2n.
+// The slopes of the ALiBi paper for that many heads: powers of 2 from -max_bias / n on, then every second
+// power of the list for 2n. Here n is the largest power of 2 within head_count.
 std::vector<float> alibi_slopes(int64_t head_count, double max_bias);
 
 // Checks that the numbers are positive, within limits, and consistent with one another.

@@ -19,10 +19,10 @@ namespace outrider {
 // An opened model with one set of names for all formats. open_model() has checked the extents, shapes and
 // types of everything in it. Views stay valid as long as `storage` lives.
 //
-// Tensor names are those of Hugging Face ("model.layers.0.self_attn.q_proj.weight",
-// "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"); a GGUF file is presented under the
-// same names. Rows of q and k are in the rotate-half order of Hugging Face in both cases (Llama GGUF files
-// interleave; open_model undoes that).
+// Tensor names are Hugging Face's ("model.layers.0.self_attn.q_proj.weight", "model.embed_tokens.weight",
+// "model.norm.weight", "lm_head.weight"); a GGUF file is presented under the same names. Rows of q and k are
+// in the rotate-half order of Hugging Face in both cases (Llama GGUF files interleave; open_model undoes
+// that).
 struct ModelFile {
   std::filesystem::path path;
   std::string format;  // "safetensors", "pytorch", "gguf" or "random"

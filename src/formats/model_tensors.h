@@ -26,7 +26,7 @@ struct ExpectedTensor {
 // Every tensor that the forward pass of `config` reads. Precondition: validate(config).ok().
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 
-// Those of one layer among them.
+// The tensors of one layer among them.
 std::vector<ExpectedTensor> expected_layer_tensors(const ModelConfig& config, int64_t layer);
 
 // The memory that the views of a ModelFile point into.

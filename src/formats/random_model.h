@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of well-known shapes with random weights, created in memory, for measurements that depend on sizes
-// alone.
+// Models of well-known shapes with random weights, created in memory, for measurements that depend only on
+// sizes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ std::filesystem::path draft_of_shape(const std::filesystem::path& target, std::s
 bool is_shape_path(const std::filesystem::path& path);
 
 // Creates the model of a shape path. Matrices hold random numbers of the named type, up to about 0.03 in
-// size; norms are 1, but for those before attention beside experts, and biases 0. All matrices are views into
+// size; norms are 1, but for norms before attention beside experts, and biases 0. All matrices are views into
 // one block of random bytes, so that a large model takes little memory until it is packed. Token i is spelled
 // alike in every shape. A path gives the same model every time.
 Result<ModelFile> open_shape(const std::filesystem::path& path);

@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// An expected name in its parts: "model.layers.", "3.", "self_attn.q_norm", ".1", ".weight". Those of tensors
+// An expected name in its parts: "model.layers.", "3.", "self_attn.q_norm", ".1", ".weight". Names of tensors
 // outside of layers begin with the third, and the fourth is empty for most.
 struct NameParts {
   std::string_view layer;
@@ -163,7 +163,7 @@ TensorView every_second_row(const TensorView& view, int64_t first, ModelStorage*
   return add_source(std::make_unique<SteppedRows>(view, first, 2), view.dtype, {count, view.cols()}, storage);
 }
 
-// The keys or values of one head of latent attention, whose matrix has the rows of both for each head.
+// The keys or values of one head of latent attention; the matrix has the rows of both for each head.
 Result<TensorView> latent_part(const TensorView& view, const StoredPiece& piece, const LatentTraits& latent,
                                ModelStorage* storage) {
   const int64_t rows = latent.plain_dim + latent.value_dim;

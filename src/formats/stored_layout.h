@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the tensors that a file stores to those that expected_tensors() names: other names, fused matrices,
-// and matrices that are stored transposed.
+// From the tensors that a file stores to the tensors that expected_tensors() names: other names, fused
+// matrices, and matrices that are stored transposed.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class Piece : uint8_t {
   kUp,
   kQueriesOfGated,  // of each head the first half, beside the gates of its output
   kGatesOfQueries,  // the other half
-  // The next four are pieces of delta nets, whose matrices have all rows of a key head together.
+  // The next four are pieces of delta nets; their matrices have all rows of a key head together.
   kDeltaInputs,  // queries, keys and values
   kDeltaGates,   // gates of the output
   kDeltaRates,
@@ -44,8 +44,8 @@ struct StoredForm {
   bool is_transposed = false;  // a matrix of plain numbers is [inputs, outputs]; block types never are
 };
 
-// Both names are without ".weight" or ".bias", and those of layers without the layer. A number at the end of
-// an expected name, as in "self_attn.q_norm.3", is no part of `expected`: it is the index of a stacked
+// Both names are without ".weight" or ".bias", and names of layers are without the layer. A number at the end
+// of an expected name, as in "self_attn.q_norm.3", is no part of `expected`: it is the index of a stacked
 // tensor, takes the place of "#" in `stored`, or else follows it.
 struct TensorName {
   std::string_view expected;

@@ -304,7 +304,7 @@ class Compiler {
   std::vector<int8_t> rule_inline_;  // -1: not known
   std::unordered_map<GrammarExpr, int32_t> loop_procedure_;
   std::unordered_map<std::string, int32_t> set_index_;
-  std::vector<int32_t> seen_in_;  // by node: 1 + the last procedure at whose start it was found
+  std::vector<int32_t> seen_in_;  // by node: 1 + the last procedure where it was found at the start
 };
 
 }  // namespace

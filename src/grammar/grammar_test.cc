@@ -125,7 +125,7 @@ TEST(Triggered, FreeTextThenTheForm) {
   }
 }
 
-// The expected verdicts equal those of Python's re and jsonschema (tools/compare_grammars.py).
+// The expected verdicts come from Python's re and jsonschema (tools/compare_grammars.py).
 TEST(Grammar, AgreesWithTheReferencePackages) {
   std::ifstream file(OUTRIDER_SOURCE_DIR "/tests/data/grammar/verdicts.jsonl");
   ASSERT_TRUE(file);

@@ -12,8 +12,7 @@ namespace outrider {
 
 using StackSet = int32_t;
 
-// A return address: `node`, whose loop (if it is one) has run `count` times, above one of the stacks in
-// `below`.
+// A return address: `node` above one of the stacks in `below`; if it is a loop, it has run `count` times.
 struct StackFrame {
   int32_t node = 0;
   int32_t count = 0;
@@ -74,7 +73,7 @@ class StackSets {
 
  private:
   StackSet unite(StackSet a, StackSet b, int depth);
-  // Sorts the frames, merges frames that differ only in the stacks below, and drops those that others cover.
+  // Sorts the frames, merges frames that differ only in the stacks below, and drops frames that others cover.
   bool normalize(std::vector<StackFrame>& frames, int depth);
   StackSet intern(const std::vector<StackFrame>& frames);
   // The representative of all counts that no word of `horizon` bytes can tell from the frame's.

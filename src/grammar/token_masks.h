@@ -14,7 +14,7 @@ namespace outrider {
 using TokenMask = std::vector<uint64_t>;  // bit t % 64 of word t / 64: token t
 
 // Computes and caches which tokens are allowed in a state. Tokens that stay within the current procedure do
-// not depend on the stack and are computed once per place in the grammar (local masks); tokens that leave the
+// not depend on the stack and are computed once per place in the grammar (local masks). Tokens that leave the
 // procedure in their middle are checked per state.
 class TokenMasks {
  public:

@@ -353,8 +353,8 @@ void KvCache::forget_all(KvSequence& sequence) {
   if (sequence.state_ != KvSequence::kNoState) states_.reset(sequence.state_);
 }
 
-// The pass over a chain has applied all entries but the last, whose update stands where that of a first
-// staged entry does.
+// The pass over a chain has applied all entries but the last, with its update in the place of a first staged
+// entry's update.
 void KvCache::commit_updates(KvSequence& sequence, std::span<const int> path) {
   if (path.empty()) return;
   const int32_t id = sequence.state_;
@@ -367,8 +367,8 @@ void KvCache::commit_updates(KvSequence& sequence, std::span<const int> path) {
     states_.copy_update(id, before + path[i] - applied, sequence.kept_updates_++);
 }
 
-// The first kept update is that of entry length() - kept_updates(), whatever the state holds. The last page
-// of a prompt may be cut short by its end, and is worth a checkpoint beside that of the page before it.
+// The first kept update belongs to entry length() - kept_updates(), whatever the state holds. The last page
+// of a prompt may be cut short by its end, and is worth a checkpoint beside the one of the page before it.
 void KvCache::keep_checkpoint(KvSequence& sequence) {
   const auto& prefixes = sequence.prefixes_;
   if (prefixes.empty()) return;
@@ -380,7 +380,7 @@ void KvCache::keep_checkpoint(KvSequence& sequence) {
       sequence.had_chain_ && !ends_prompt ? sequence.prompt_checkpoint_ : sequence.text_checkpoint_;
   const int32_t updates = end - (sequence.length() - sequence.kept_updates_);
   if (!checkpoints_.keep(prefixes.back(), sequence.state_, updates, last)) return;
-  last = end == sequence.branch_ ? kEmptyPrefix : prefixes.back();  // that of a branch stays
+  last = end == sequence.branch_ ? kEmptyPrefix : prefixes.back();  // the update of a branch stays
   sequence.checkpointed_ = end;
 }
 

@@ -31,7 +31,7 @@ class KvCache;
 
 // The cached entries of one sequence: a page table and the committed tokens. Movable handle; its pages go
 // back when it is destroyed, and full pages of committed tokens stay findable for sequences with the same
-// beginning. Must not be moved or destroyed while a transaction is open, nor outlive its cache.
+// beginning. It is not moved or destroyed while a transaction is open, and does not outlive its cache.
 class KvSequence {
  public:
   KvSequence() = default;
@@ -110,7 +110,7 @@ class KvTransaction {
 // page_count, and nothing is staged. Not thread-safe. Pages are shared copy-free between sequences with the
 // same beginning; only full pages of committed entries are shared, and they are never written again. Two
 // sequences that computed the same page end up with one. Where KvShape::window is set, a sequence gives back
-// the pages that no later row sees; they stay findable as those of finished sequences do.
+// the pages that no later row sees; they stay findable as pages of finished sequences do.
 //
 // Where layers have states, a cached page helps only if a checkpoint has the state at its end. A sequence
 // makes one at the end of its last full page, after a pass over a tree and after a pass over a chain that
@@ -133,8 +133,8 @@ class KvCache {
   // than all of `tokens`, so that at least one token is left to compute. Where layers have states, the run
   // ends with a checkpoint. Pages are shared within a scope only.
   KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
-  // Gives an open sequence another text, with what open() would find of it. Does not allocate where there is
-  // room for that (KvSequence::reserve). Precondition: no layer has states.
+  // Gives an open sequence another text, with what open() would find of it. It does not allocate where there
+  // is room for that (KvSequence::reserve). Precondition: no layer has states.
   void reopen(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope = 0);
 
   // The entries that open() would find, and the number of their pages that no sequence uses.
@@ -149,8 +149,8 @@ class KvCache {
 
   // Forgets committed entries from `length` on. A state that holds later entries goes back to the last
   // checkpoint before them, and so does the sequence. All entries are forgotten where there is none, or where
-  // a row after `length` would see pages that were given back. Shared pages are left alone: the next stage()
-  // copies one that is kept in part.
+  // a row after `length` would see pages that were given back. Shared pages stay as they are: the next
+  // stage() copies one that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
   // The entries and states of HostPages. Precondition: they lie there.
@@ -170,7 +170,7 @@ class KvCache {
   // Repeats a move of another rank's cache.
   void repeat(const KvMove& move) { move_rows(move); }
 
-  // Pages that stage() could hand out now: free ones and those kept only for reuse.
+  // Pages that stage() could hand out now: free pages and pages kept only for reuse.
   int64_t available_pages() const;
   // Pages that `count` more entries of this sequence would need, a copy of a shared page included.
   int64_t pages_needed(const KvSequence& sequence, int count) const;
@@ -211,7 +211,7 @@ class KvCache {
   void move_rows(const KvMove& move);
   void publish_full_pages(KvSequence& sequence);
   void finish(KvSequence& sequence);
-  // The updates of the committed `path` become those that are kept.
+  // The updates of the committed `path` are the new kept updates.
   void commit_updates(KvSequence& sequence, std::span<const int> path);
   void keep_checkpoint(KvSequence& sequence);
   // Gives the sequence the state at the end of its first `pages` pages.

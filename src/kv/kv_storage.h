@@ -29,8 +29,8 @@ struct KvShape {
   int64_t window = 0;
   // [layer_count], where layers differ; empty: all have the heads above.
   std::vector<KvHeads> layers = {};
-  bool values_are_keys = false;  // entries have keys alone, which are read as values, too
-  // Layers beside those above that keep a state in place of keys and values.
+  bool values_are_keys = false;  // entries have only keys, which are read as values, too
+  // Further layers, which keep a state in place of keys and values.
   StateShape states = {};
 
   KvHeads heads(int64_t layer) const {
@@ -65,7 +65,7 @@ struct KvRow {
   int64_t slot = 0;
 };
 
-// The memory of a cache's entries and states. The cache knows slots alone; where and how their numbers lie is
+// The memory of a cache's entries and states. The cache knows only slots; where and how their numbers lie is
 // a matter of the storage and of the operations that read it.
 class KvStorage {
  public:

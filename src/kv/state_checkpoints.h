@@ -22,8 +22,8 @@ class StateCheckpoints {
   bool has(PrefixId prefix) const;
 
   // Keeps a state with its first `updates` updates, which together hold the entries of `prefix`. It takes the
-  // place of that of `previous` if no text has gone on from there, else of the one used least recently.
-  // False: one is there already, or none may be kept.
+  // place of the checkpoint of `previous` if no text has gone on from there, else of the one used least
+  // recently. False: one is there already, or none may be kept.
   bool keep(PrefixId prefix, int32_t state, int32_t updates, PrefixId previous);
 
   // Copies the state kept for `prefix` over another. Returns the number of its updates. Precondition:

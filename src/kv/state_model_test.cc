@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// States after any sequence of drafts, rejections, failed passes, forks and preemptions are those of plain
-// decoding, also where sequences go on from checkpoints: a state here is a hash of its entries, kept in two
-// layers that passes may reach at different times.
+// States after any sequence of drafts, rejections, failed passes, forks and preemptions equal the states of
+// plain decoding, also where sequences go on from checkpoints. A state here is a hash of its entries, kept in
+// two layers that passes may reach at different times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ KvShape hashed_shape(int64_t checkpoint_count) {
                      .checkpoint_count = checkpoint_count}};
 }
 
-// A number that a float holds exactly. A poisoned update gives a state of its own.
+// A number that a float holds exactly. A poisoned update gives another state.
 float hashed(float state, float update) {
   const auto number = [](float value) {
     return value == value ? static_cast<uint64_t>(value) : ~uint64_t{0};
@@ -43,7 +43,7 @@ float expected_state(std::span<const TokenId> tokens) {
                          [](float state, TokenId token) { return hashed(state, static_cast<float>(token)); });
 }
 
-// Does with the states of one sequence what a pass over a layer does.
+// Treats the states of one sequence as a pass over a layer does.
 class HashedSequence {
  public:
   HashedSequence(KvCache& cache, std::span<const TokenId> prefix) : cache_(cache), kv_(cache.open(prefix)) {}
@@ -164,7 +164,7 @@ class StateModel {
     }
   }
 
-  // A chunk of a prompt, whose last token may be the one that turns out to end the text.
+  // A chunk of a prompt; its last token may be the one that turns out to end the text.
   void prefill() {
     trim();
     restore();
@@ -270,7 +270,7 @@ TEST(StateCheckpoints, LastOfThePromptAndLastOfTheTextAreKept) {
       text.insert(text.end(), tokens.begin(), tokens.end());
     };
     commit(8, true);
-    commit(12, true);  // 20: ends with a page, as its rows after that page are those of the pending token
+    commit(12, true);  // 20: ends with a page, as its rows after that page belong to the pending token
     commit(3, true);
     for (int i = 0; i < 20; ++i) commit(3, false);
   }

@@ -10,9 +10,9 @@
 namespace outrider {
 
 // The states of all sequences of a model: which of them are taken, and what they hold. In each layer a state
-// holds the first so many entries of its sequence. Staged entries leave it alone and have an update in every
-// layer; a later pass over the layer applies the updates of those that were committed. A tree therefore takes
-// an update for each node and no state, and forgetting a node costs nothing.
+// holds the first so many entries of its sequence. Staged entries leave it unchanged and have an update in
+// every layer; a later pass over the layer applies the updates of the committed entries. A tree therefore
+// takes an update for each node and no state, and forgetting a node costs nothing.
 class StateStore {
  public:
   // The numbers lie in `storage`, which must outlive it and be without states.
@@ -23,12 +23,12 @@ class StateStore {
   void release(int32_t id);
   void reset(int32_t id);
 
-  // Makes room for that many updates and keeps those that are there. Memory never shrinks, so that a steady
-  // state does not allocate.
+  // Makes room for that many updates and keeps the updates that are there. Memory never shrinks, so that a
+  // steady state does not allocate.
   void reserve_updates(int32_t id, int64_t count);
   // Copies an update over another, in all layers. Without effect where no pass has written either.
   void copy_update(int32_t id, int64_t from, int64_t to);
-  // Makes a state with its first `updates` updates that of another sequence.
+  // Copies a state with its first `updates` updates to another sequence.
   void copy(int32_t from, int64_t updates, int32_t to);
   // Writes NaN over the updates from `first` on.
   void poison_updates(int32_t id, int64_t first);

@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// Raw answers of processor and kernel; those of another architecture are zero. Register names follow the
+// Raw answers of processor and kernel; answers for another architecture are zero. Register names follow the
 // CPUID leaves of Intel's manual, volume 2A.
 struct CpuFacts {
   uint32_t leaf1_ecx = 0;

@@ -105,7 +105,7 @@ std::vector<int> cpus_for_workers(std::vector<CpuPlace> places, int count) {
   struct Choice {
     CpuPlace place;
     int thread;  // of its core
-    int turn;    // of its node, among those with the same `thread`
+    int turn;    // of its node, among places with the same `thread`
   };
   std::sort(places.begin(), places.end(), [](auto& a, auto& b) { return a.cpu < b.cpu; });
   std::map<int, int> threads;                // by core

@@ -26,12 +26,12 @@ std::vector<CpuPlace> places_of(std::span<const int> cpus,
 
 int node_count(std::span<const CpuPlace> places);
 
-// The number of workers that equal shares of work suit best, at least 1: slow cores, as most processors for
-// ARM have beside their fast ones, take part only where the slowest worker times their number gains by it.
+// The number of workers that equal shares of work suit best, at least 1. Most processors for ARM have slow
+// cores beside fast ones. Slow cores take part only where the slowest worker times their number gains by it.
 int best_worker_count(std::span<const CpuPlace> places);
 
 // The processors of `count` workers, 0 <= count <= places.size(): one of every core before the second of any,
-// fast ones first, spread over the nodes; ordered by node, so that neighbouring workers, who read
+// fast ones first, spread over the nodes. They are ordered by node, so that neighbouring workers, who read
 // neighbouring memory, share one.
 std::vector<int> cpus_for_workers(std::vector<CpuPlace> places, int count);
 

@@ -61,7 +61,7 @@ TEST_F(CpuTopologyTest, OneThreadOfEveryCoreComesFirstAndNodesTakeTurns) {
 }
 
 TEST_F(CpuTopologyTest, OnlyAllowedProcessorsCount) {
-  // Core 1 is there with its second thread alone.
+  // Only the second thread of core 1 is there.
   EXPECT_THAT(cpus_for_workers(places({0, 4, 5}), 2), ElementsAre(0, 5));
 }
 

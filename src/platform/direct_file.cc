@@ -124,7 +124,7 @@ class UringFile final : public DirectFile {
   std::vector<std::span<std::byte>> pinned_;
 };
 
-// Reads one chunk after the other on a thread of its own.
+// Reads one chunk after the other on another thread.
 class ThreadFile final : public DirectFile {
  public:
   ThreadFile(std::filesystem::path path, int file)

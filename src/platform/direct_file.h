@@ -53,7 +53,7 @@ class DirectFile {
   virtual void pin(std::span<const std::span<std::byte>> buffers) = 0;
   // Begins to read `into.size()` bytes at `offset`; `read` is not in flight.
   void begin(FileRead& read, size_t offset, std::span<std::byte> into);
-  // Waits until the read has ended. Errors: those of the file system, the file ends before.
+  // Waits until the read has ended. Errors: errors of the file system; the file ends before.
   Status finish(FileRead& read);
 
   const std::filesystem::path& path() const { return path_; }

@@ -5,7 +5,7 @@
 
 namespace outrider {
 
-// Bytes of memory that this process may use: those of the machine, or fewer in a container with a limit.
+// Bytes of memory that this process may use: all of the machine, or fewer in a container with a limit.
 int64_t machine_memory();
 
 // Bytes of memory that this process occupies now.

@@ -59,7 +59,7 @@ class MpiRanks final : public Communicator {
     if (watch_.ended() < 0) mpi_.stop();
   }
 
-  // Every rank learns which process each other one is, and is linked to those of its machine if both can
+  // Every rank learns which process each other one is, and is linked to the ranks of its machine if both can
   // reach one another.
   void meet(bool share_memory) {
     struct Introduction {

@@ -21,7 +21,7 @@ class SharedMemory {
  public:
   // Zeros; nullptr: the system gives none.
   static std::unique_ptr<SharedMemory> make(size_t bytes);
-  // That of another process, by the number of its file there; nullptr: it cannot be reached.
+  // The memory of another process, by the number of its file there; nullptr: it cannot be reached.
   static std::unique_ptr<SharedMemory> open(pid_t process, int file, size_t bytes);
 
   ~SharedMemory();

@@ -14,7 +14,7 @@ class RankGroup final : public Communicator {
   // members: ranks of the whole job, by their rank in the group; this process is one of them
   RankGroup(std::shared_ptr<Communicator> all, std::vector<int> members);
 
-  // Those of the whole job, because all share the machine.
+  // The neighbours in the whole job, because all share the machine.
   int neighbours() const override { return all_->neighbours(); }
   void receive(std::span<std::byte> data, int from) override { all_->receive(data, member(from)); }
   void fail() override { all_->fail(); }

@@ -43,7 +43,7 @@ float largest_of(std::span<const float> logits) {
   return largest;
 }
 
-// Calls visit(token, logit) for every token of the blocks whose largest logit passes.
+// Calls visit(token, logit) for every token of the blocks with a largest logit that passes.
 template <typename Passes, typename Visit>
 void scan(std::span<const float> logits, Passes&& passes, Visit&& visit) {
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {

@@ -72,7 +72,7 @@ class CoupledChooser {
     CounterRandomness* randomness = nullptr;
     int64_t position = 0;
   };
-  // The chosen token, -1 if the distribution is empty. Preconditions: those of LogitsProcessor::build().
+  // The chosen token, -1 if the distribution is empty. Preconditions: as of LogitsProcessor::build().
   TokenId choose(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
                  const Place& place);
   // Up to `count` tokens in descending order of log p + g; valid until the next call. Precondition:

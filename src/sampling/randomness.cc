@@ -56,9 +56,9 @@ class Podium {
 };
 
 // The race among all tokens with weights e^((logit - largest) / temperature). A token can be among the first
-// only if its exponential E is below last_time * weight; E = -log u >= 1 - u, and 1 - u is what the top bits
-// of the noise say, so that almost every token is out after a look at a table of bounds by whole steps of the
-// log weight.
+// only if its exponential E is below last_time * weight. E = -log u >= 1 - u, and the top bits of the noise
+// say 1 - u. Almost every token is therefore out after a look at a table of bounds by whole steps of the log
+// weight.
 class LogitRace {
  public:
   LogitRace(std::span<const float> logits, float largest, double temperature, uint64_t noise)
@@ -74,7 +74,7 @@ class LogitRace {
     for (size_t i = 0; i < logits_.size(); ++i) {
       const uint64_t bits = mix64(noise_ ^ static_cast<uint64_t>(i));
       const float steps = (largest_ - logits_[i]) * scale;
-      // Also false for NaN. Beyond the last step no double of the race could come first.
+      // The test is also false for NaN. Beyond the last step no double of the race could come first.
       if (!(steps < static_cast<float>(kSteps))) continue;
       if (~bits >> 12 <= bounds_[static_cast<size_t>(steps)] && static_cast<TokenId>(i) != first)
         enter(podium, static_cast<TokenId>(i), bits);

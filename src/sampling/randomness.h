@@ -24,7 +24,7 @@ class Randomness {
   virtual TokenId coupled_pick(const Distribution& distribution, int64_t position) = 0;
 
   // The first `count` tokens in descending order of log p + g, fewer if the distribution has fewer: a draw
-  // without replacement whose first token is coupled_pick(distribution, position).
+  // without replacement that begins with coupled_pick(distribution, position).
   virtual std::vector<TokenId> coupled_top(const Distribution& distribution, int64_t position, int count) = 0;
 
   // An index drawn with probability weights[i] / sum(weights); `draw` numbers the draws of one purpose at one
@@ -63,8 +63,8 @@ class CounterRandomness final : public Randomness {
   // coupled_pick().
   void coupled_race(const Distribution& distribution, int64_t position, int count,
                     std::vector<Arrival>& arrivals) const;
-  // The race for the softmax of logits / temperature, without computing the softmax: most tokens are ruled
-  // out by their noise alone. The result may differ from the other overload in ties of rounded numbers.
+  // The race for the softmax of logits / temperature, without computing the softmax: their noise is enough to
+  // rule out most tokens. The result may differ from the other overload in ties of rounded numbers.
   // `arrivals` is empty if every logit is -infinity. Precondition: temperature > 0.
   void coupled_race(std::span<const float> logits, double temperature, int64_t position, int count,
                     std::vector<Arrival>& arrivals) const;

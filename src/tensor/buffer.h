@@ -13,7 +13,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes);
-  // Views bytes that outlive the buffer and are aligned alike. Those of a mapped file are only read.
+  // Views bytes that outlive the buffer and are aligned alike. Bytes of a mapped file are only read.
   static Buffer borrowed(std::span<const std::byte> bytes);
   // The bytes of all buffers that own their memory.
   static int64_t owned_bytes();

@@ -7,9 +7,9 @@
 
 namespace outrider {
 
-// Element types of stored tensors. The block types are those of GGUF: rows are split into blocks of
-// block_elements(dtype) consecutive elements, each stored in block_bytes(dtype) bytes. kI8 is no type of GGUF
-// and exists in memory only: a row is one f32 scale and its 8-bit numbers, x[i] = scale * q[i].
+// Element types of stored tensors. The block types come from GGUF: rows are split into blocks of
+// block_elements(dtype) consecutive elements, each stored in block_bytes(dtype) bytes. The type kI8 is no
+// type of GGUF and exists in memory only: a row is one f32 scale and its 8-bit numbers, x[i] = scale * q[i].
 enum class DType : uint8_t {
   kF32,
   kF16,

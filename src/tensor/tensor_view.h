@@ -17,7 +17,7 @@ using Shape = std::vector<int64_t>;
 // "[2, 3]"
 std::string shape_text(std::span<const int64_t> shape);
 
-// Rows that are made when they are read, such as those of a matrix in another format's quantisation.
+// Rows that are made when they are read, such as rows of a matrix in another format's quantisation.
 class RowSource {
  public:
   virtual ~RowSource() = default;

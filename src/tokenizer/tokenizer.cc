@@ -73,7 +73,7 @@ std::string Tokenizer::Impl::normalize(std::string_view text) const {
   return std::string(spec.add_space_prefix ? kSpaceMark : "").append(mark_spaces(normalized));
 }
 
-// Adds the space prefix and the space marks of those rules that apply after normalization.
+// Adds the space prefix and the space marks of the rules that apply after normalization.
 std::string Tokenizer::Impl::add_prefix(std::string_view text, bool at_start) const {
   if (!marks_spaces()) return std::string(text.starts_with(' ') ? "" : " ").append(text);
   const std::string marked = mark_spaces(text);

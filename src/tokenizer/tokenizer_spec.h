@@ -20,7 +20,7 @@ enum class TokenizerKind {
 enum class TokenAttribute : uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 // The treatment of the matches of a SplitRule, in the terms of Hugging Face tokenizers. Unmatched text stays
-// a segment of its own, except that kMerged* and kContiguous join neighbours.
+// a separate segment, except that kMerged* and kContiguous join neighbours.
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 struct SplitRule {
@@ -52,7 +52,7 @@ enum class SpaceRule {
   kMetaspaceFirst,   // after that search; prefix at the start of the text only
 };
 
-// A token that is searched for in the text before anything else. Its piece and attribute are those of its id.
+// A token that is searched for in the text before anything else. Its piece and attribute belong to its id.
 struct AddedToken {
   TokenId id = 0;
   bool single_word = false;  // found only where it is not a part of a longer word

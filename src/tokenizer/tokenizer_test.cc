@@ -233,7 +233,7 @@ TEST(GgufPreTokenizer, UnknownNamesAreRefused) {
   EXPECT_THAT(unknown.error().message, HasSubstr("docs/running.md"));
 }
 
-// All names that llama.cpp knows, except those of encoders and afmoe.
+// All names that llama.cpp knows, except afmoe and the names of encoders.
 constexpr std::string_view kPreTokenizers =
     "glm5 default gpt-2 phi-2 jais trillion granite-docling exaone4 gigachat mellum a.x-4.0 "
     "modern-bert jina-es jina-de jina-v2-es jina-v2-de mpt olmo llama-bpe llama3 llama-v3 "

@@ -12,7 +12,8 @@
 namespace outrider {
 
 // The unigram language model of Kudo (arXiv 1804.10959): every piece has a log-probability, and a word is cut
-// where the sum over its pieces is greatest. Results equal those of Hugging Face tokenizers, ties included.
+// where the sum over its pieces is greatest. Results equal the results of Hugging Face tokenizers, ties
+// included.
 class UnigramModel final : public SubwordModel {
  public:
   // `piece_ids` has every piece of `spec`, which must outlive the model. Error: there are no scores.
@@ -43,7 +44,7 @@ class UnigramModel final : public SubwordModel {
   void emit_unknown(std::string_view text, std::vector<TokenId>& tokens) const;
 
   std::vector<Piece> pieces_;  // all that may stand for text, sorted by their bytes
-  double unknown_score_ = 0;   // of a character without a piece of its own
+  double unknown_score_ = 0;   // of a character without a piece
 };
 
 }  // namespace outrider

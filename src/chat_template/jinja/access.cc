@@ -26,7 +26,7 @@ std::optional<Value> loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value(loop.index == 0);
   if (name == "last") return Value(loop.index == length - 1);
   if (name == "length") return Value(length);
-  // Recursive loops are not supported, so the depth is always that of the first level.
+  // Recursive loops are not supported, so the depth is always 1.
   if (name == "depth") return Value(int64_t{1});
   if (name == "depth0") return Value(int64_t{0});
   if (name == "previtem") {

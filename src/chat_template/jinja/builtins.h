@@ -63,7 +63,7 @@ class Parameters {
 // Makes a list of strings of `parts`.
 Result<Value> make_string_list(Runtime& runtime, const std::vector<std::string_view>& parts);
 
-// There are two tables of filters: those on sequences and those on text and numbers.
+// There are two tables: filters of sequences, and filters of text and numbers.
 const Builtin* find_text_filter(std::string_view name);
 const Builtin* find_sequence_filter(std::string_view name);
 

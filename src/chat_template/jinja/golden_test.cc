@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renderings equal those of Jinja2, which tools/make_chat_goldens.py recorded.
+// Renderings equal Jinja2's, which tools/make_chat_goldens.py recorded.
 #include <gtest/gtest.h>
 
 #include <filesystem>

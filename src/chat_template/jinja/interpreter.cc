@@ -46,7 +46,7 @@ class Interpreter final : public MacroCaller {
 
   // The items of a loop that pass its condition.
   Result<std::shared_ptr<const List>> select_items(const For& node, const ScopePtr& scope);
-  // Runs the body and returns its output as a text of its own.
+  // Runs the body and returns its output as a separate text.
   Result<Captured> capture(const Body& body, const ScopePtr& scope);
   Status assign(const Target& target, Value value, Scope& scope);
   Status print(const Value& value);

@@ -95,7 +95,7 @@ void Lexer::emit_text(size_t end, char sign, bool is_block) {
   advance(end - at_);
 }
 
-// Moves past the end of a tag or comment, whose delimiter follows `sign_bytes` bytes of sign.
+// Moves past the end of a tag or comment. Its delimiter follows `sign_bytes` bytes of sign.
 void Lexer::close_block(size_t sign_bytes) {
   const char sign = sign_bytes > 0 ? peek() : '\0';
   advance(sign_bytes + kDelimiter);

@@ -42,7 +42,7 @@ class Scope {
   std::shared_ptr<const Scope> parent_;
 };
 
-// A macro with the scope of its definition, whose names it sees as they are at the time of the call.
+// A macro with the scope of its definition; it sees the names there as they are at the time of the call.
 struct Macro {
   const MacroDefinition* definition = nullptr;
   std::shared_ptr<const Scope> scope;

@@ -87,8 +87,8 @@ struct GgufFile {
 // the number of keys and tensors that are there, whatever counts the file claims.
 //
 // Errors: wrong magic, version or byte order; more keys or tensors than the limits (65,536 each) or than fit
-// the file; strings, arrays or tensors that leave the file; unknown types (named, with what is supported);
-// alignment that is no power of two up to 1 MiB; duplicate names; misaligned or overlapping tensors.
+// the file. Strings, arrays or tensors that leave the file; unknown types (named, with what is supported).
+// Alignment that is no power of two up to 1 MiB; duplicate names; misaligned or overlapping tensors.
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name);
 
 // The number of a type in tensor descriptions. Precondition: files can hold the type.

@@ -41,7 +41,7 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   return {};
 }
 
-// The traits that a family has and those that its keys state.
+// The traits that a family has and the traits that its keys state.
 Status read_traits(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
   config->norm = family.norm;
   config->norm.adds_one = false;  // files hold the sums

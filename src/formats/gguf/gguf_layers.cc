@@ -30,7 +30,7 @@ Result<std::vector<int64_t>> read_by_layer(const ArchitectureKeys& keys, std::st
   return numbers;
 }
 
-// Which layers have the window that the file names. It lists them, or states the period of those without it,
+// Which layers have the window that the file names. It lists them, or states the period of layers without it,
 // or leaves that to the family.
 Result<std::vector<bool>> read_slides(const ArchitectureKeys& keys, const ModelFamily& family,
                                       int64_t layers) {
@@ -47,7 +47,7 @@ Result<std::vector<bool>> read_slides(const ArchitectureKeys& keys, const ModelF
   return slides;
 }
 
-// The head size of layers with a window; 0: that of the model. Families with one RoPE have one head size.
+// The head size of layers with a window; 0: the model's head size. Families with one RoPE have one head size.
 Result<int64_t> read_window_head_dim(const ArchitectureKeys& keys, const ModelFamily& family) {
   if (family.window_rope_theta == 0) return 0;
   OUTRIDER_TRY(const auto of_keys, keys.integer("attention.key_length_swa"));
@@ -57,8 +57,8 @@ Result<int64_t> read_window_head_dim(const ArchitectureKeys& keys, const ModelFa
   return of_keys.value_or(0);
 }
 
-// Which layers are of the family's other kind: those that the file lists, or all but each so-manieth, or
-// those without heads of keys.
+// Which layers are of the family's other kind: the layers that the file lists, or all but every n-th, or the
+// layers without heads of keys.
 Result<std::vector<bool>> read_other_layers(const ArchitectureKeys& keys, const ModelFamily& family,
                                             const std::vector<int64_t>& kv_heads) {
   std::vector<bool> others;
@@ -80,7 +80,7 @@ int64_t where_other(int64_t size, int64_t of_model) { return size == of_model ? 
 Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
                         ModelConfig* config) {
   constexpr int64_t kMaxLayers = 1024;  // validate() has the message for more
-  OUTRIDER_TRY(const int64_t listed, keys.require_integer("block_count"));  // with those that draft
+  OUTRIDER_TRY(const int64_t listed, keys.require_integer("block_count"));  // with layers that draft
   const int64_t blocks = std::clamp<int64_t>(listed, 0, kMaxLayers);
   OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
   OUTRIDER_TRY(const auto slides, read_slides(keys, family, blocks));

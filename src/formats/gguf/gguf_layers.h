@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// Reads ModelConfig::layer_traits: windows, sizes, and whose keys and values a layer reads. `config` has its
-// sizes, which are those of the first layer without a window.
+// Reads ModelConfig::layer_traits: windows, sizes, and the layer that a layer reads keys and values of.
+// `config` has its sizes, taken from the first layer without a window.
 Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
                         ModelConfig* config);
 

@@ -121,8 +121,8 @@ class TokenizerExporter {
     return {};
   }
 
-  // GGUF merges the neighbours whose joined piece has the greatest score. This equals the order of the ranks
-  // when the merges of a piece follow each other, and when every way to join two pieces to a third is a
+  // GGUF merges the neighbours with the greatest score of the joined piece. This equals the order of the
+  // ranks when the merges of a piece follow each other, and when every way to join two pieces to a third is a
   // merge.
   Result<std::vector<float>> scores_of_merges() const {
     const Error not_scores = input_error(

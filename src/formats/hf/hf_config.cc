@@ -103,7 +103,7 @@ Status read_flags(const JsonObject& root, const ModelFamily& family, ModelConfig
   return {};
 }
 
-// The traits that a family has and those that its configuration states.
+// The traits that a family has and the traits that its configuration states.
 Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
   config->norm = family.norm;
   config->mlp = family.mlp;
@@ -176,7 +176,7 @@ Result<SamplingChoices> read_sampling(const JsonObject& root) {
 
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_config_json) {
   OUTRIDER_TRY(const JsonFile document, JsonFile::parse(config_json, "config.json"));
-  // Models that also see describe their language model in an object of its own.
+  // Models that also see describe their language model in a separate object.
   OUTRIDER_TRY(const auto text, document.root().object("text_config"));
   const JsonObject& root = text ? *text : document.root();
   OUTRIDER_TRY(const ModelFamily* family, read_family(root));

@@ -10,8 +10,9 @@
 
 namespace outrider {
 
-// Reads the text of config.json and of generation_config.json (empty: there is none), whose end-of-text ids
-// take precedence. Missing keys have the defaults of Hugging Face's configuration class of the family.
+// Reads the text of config.json and of generation_config.json (empty: there is none). The end-of-text ids of
+// the second take precedence. Missing keys have the defaults of Hugging Face's configuration class of the
+// family.
 //
 // Errors: malformed JSON; an architecture, RoPE scaling, activation or quantization that is not supported
 // (named, with the list of what is); missing or mistyped keys; numbers that fail validate().
@@ -21,7 +22,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
 // Reads config.json and generation_config.json (optional) of a directory.
 Result<ModelConfig> read_hf_config(const std::filesystem::path& directory);
 
-// Reads the same keys for the layers of a learned drafter, whose architecture name does not describe its
+// Reads the same keys for the layers of a learned drafter. The name of its architecture does not describe its
 // layers. Biases and norms of queries and keys stay off; absent keys have Llama's defaults, and a sliding
 // window counts where "use_sliding_window" turns it on.
 Result<ModelConfig> read_layer_config(const JsonObject& root);

@@ -159,8 +159,8 @@ Result<RopeTraits> read_rope(const JsonObject& root, const JsonObject* rope, con
   return traits;
 }
 
-// One RoPE for layers that see all positions, one for those with a window. The older spelling has one object,
-// which is the former's.
+// One RoPE for layers that see all positions, one for layers with a window. The older spelling has one
+// object, which is the former's.
 Status read_ropes_by_window(const JsonObject& root, const JsonObject* rope, const ModelFamily& family,
                             ModelConfig* config) {
   std::optional<JsonObject> full, sliding;

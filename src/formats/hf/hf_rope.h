@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// Reads ModelConfig::ropes: one for all layers, or the one of full layers and then that of layers with a
+// Reads ModelConfig::ropes: one for all layers, or the one of full layers and then the one of layers with a
 // sliding window. `config` has its sizes and its longest context, which dynamic scaling and YaRN may extend.
 //
 // "rope_parameters" is the newer spelling of "rope_theta" and "rope_scaling" in one object, or in one for

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The config.json of public models: those of supported families are read, others are refused by name.
+// The config.json of public models: models of supported families are read, others are refused by name.
 // "source" says where a file was found; keys of vision, audio and labels are left out.
 #include <gtest/gtest.h>
 #include <simdjson.h>

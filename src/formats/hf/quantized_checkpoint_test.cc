@@ -77,7 +77,7 @@ double number_of_row(DType dtype, const std::byte* row, int64_t i) {
   return std::ldexp(code < 8 ? kE2M1[code] : -kE2M1[code - 8], read_at<uint8_t>(block, 0) - 127);
 }
 
-// Largest error of the numbers relative to what they should be; that of bf16 is half a unit in the last
+// Largest error of the numbers relative to what they should be; the error of bf16 is half a unit in the last
 // place.
 double tolerance(DType dtype) {
   if (dtype == DType::kBF16) return 0x1.0p-8;

@@ -21,7 +21,7 @@ struct SafetensorsFile {
 // may hold integers beside its weights.
 //
 // Errors: a header longer than 100,000,000 bytes or than the file, or not a flat JSON object of the format;
-// duplicate names, unknown types, shapes that do not match their extent, and extents that leave holes,
+// duplicate names, unknown types. Shapes that do not match their extent, and extents that leave holes,
 // overlap, or do not end with the file.
 Result<SafetensorsFile> parse_safetensors(std::span<const std::byte> bytes, std::string_view name);
 

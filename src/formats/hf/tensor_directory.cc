@@ -23,7 +23,7 @@ bool file_exists(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// True for a file name that stays inside the directory, as those of an index must.
+// True for a file name that stays inside the directory, as the names of an index must.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;

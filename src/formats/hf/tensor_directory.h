@@ -19,8 +19,8 @@ namespace outrider {
 class TensorDirectory {
  public:
   // Adds the mapped files to `files`, which must outlive views into them.
-  // Errors: no such file, those of parse_safetensors() and parse_torch_file(), a bad index, a tensor in two
-  // shards.
+  // Errors: no such file, the errors of parse_safetensors() and parse_torch_file(), a bad index, a tensor in
+  // two shards.
   static Result<TensorDirectory> open(const std::filesystem::path& directory, std::vector<MappedFile>& files);
   // The tensors of one file of the directory, safetensors by its extension or else a file of torch.save().
   static Result<TensorDirectory> open_file(const std::filesystem::path& directory,

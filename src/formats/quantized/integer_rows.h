@@ -55,8 +55,8 @@ struct GroupedIntegers {
 };
 
 // The rows of a matrix, made when they are read, as the smallest type that holds them exactly: q4_0, q8_0 or
-// else f32, where x is rounded once if its scale has more than half precision.
-// Precondition: tables have the sizes that the fields state; entries of group_of are groups.
+// else f32. With f32, x is rounded once if its scale has more than half precision. Precondition: tables have
+// the sizes that the fields state; entries of group_of are groups.
 class IntegerRows final : public RowSource {
  public:
   explicit IntegerRows(GroupedIntegers matrix);

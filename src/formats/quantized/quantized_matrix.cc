@@ -23,7 +23,7 @@ std::string shape_in_words(const Shape& shape) {
 
 int64_t divided_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
 
-// The parts of one matrix: tensors whose names begin alike.
+// The parts of one matrix: tensors with names that begin alike.
 class MatrixParts {
  public:
   MatrixParts(const QuantizedCheckpoint& checkpoint, std::string_view module)

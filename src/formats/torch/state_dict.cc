@@ -163,7 +163,7 @@ Result<std::string_view> PickleMachine::take_line() {
   return line.substr(0, end);
 }
 
-// The opcodes that push a value. Letters and codes are those of Python's pickletools.
+// The opcodes that push a value. Letters and codes are named as in Python's pickletools.
 Status PickleMachine::step(uint8_t opcode) {
   switch (opcode) {
     case 0x80:  // PROTO

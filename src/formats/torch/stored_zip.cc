@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout is that of APPNOTE.TXT of PKWARE; numbers are little-endian.
+// The layout follows APPNOTE.TXT of PKWARE; numbers are little-endian.
 #include "formats/torch/stored_zip.h"
 
 #include <algorithm>
@@ -139,7 +139,7 @@ Status ZipReader::read_directory(const ZipDirectory& directory) {
   return at == end ? Status() : cut();
 }
 
-// The field holds, in this order, only those numbers that do not fit 32 bits.
+// The field holds, in this order, only the numbers that do not fit 32 bits.
 Status ZipReader::read_zip64(std::string_view extra, ZipRecord& record) const {
   while (extra.size() >= 4) {
     uint16_t head[2];  // kind of the field, and its bytes

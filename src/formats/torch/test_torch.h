@@ -30,7 +30,7 @@ struct TestZipEntry {
   uint16_t flags = 0;
   uint16_t method = 0;
   std::string extra = {};           // of the directory
-  uint32_t stored = 0xFFFFFFFE;     // bytes in the directory; 0xFFFFFFFE: those of `data`
+  uint32_t stored = 0xFFFFFFFE;     // bytes in the directory; 0xFFFFFFFE: the bytes of `data`
   uint32_t offset = 0xFFFFFFFE;     // of the local header in the directory; 0xFFFFFFFE: its place
   std::string local_name = "\x01";  // "\x01": the name
 };
@@ -142,7 +142,7 @@ std::string storage_bytes(const Numbers& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(numbers[0])};
 }
 
-// A file of F32 tensors of these shapes, whose numbers `values(name, shape)` gives.
+// A file of F32 tensors of these shapes; `values(name, shape)` gives their numbers.
 template <typename Values>
 std::string torch_file_of(const std::map<std::string, std::vector<int64_t>>& shapes, const Values& values) {
   std::vector<TorchTensor> tensors;

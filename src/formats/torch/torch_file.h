@@ -14,12 +14,13 @@
 namespace outrider {
 
 // The tensors of a dictionary in the file, within `bytes`; tensors may share a storage. Nothing in the file
-// is executed. `name` is for messages. Errors: those of read_stored_zip() and read_state_dict(); the format
-// before PyTorch 1.6; big-endian numbers; a storage that is missing or of another size; a tensor that lies
-// beyond its storage or whose numbers do not follow one another row by row.
+// is executed. `name` is for messages. Errors: the errors of read_stored_zip() and read_state_dict(); the
+// format before PyTorch 1.6; big-endian numbers. A storage that is missing or of another size; a tensor that
+// lies beyond its storage or is not stored row by row.
 Result<StoredTensors> parse_torch_file(std::span<const std::byte> bytes, std::string_view name);
 
-// The whole numbers of a list in such a file. Errors: those of read_stored_zip() and read_integer_list().
+// The whole numbers of a list in such a file. Errors: the errors of read_stored_zip() and
+// read_integer_list().
 Result<std::vector<int64_t>> parse_torch_list(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace outrider

@@ -164,7 +164,7 @@ TEST(StateDict, MalformedProgramsAreRefused) {
   expect_refused(read_pickle(kPickleStart + "\x8a\x09" + std::string(9, '\1') + "."), "more than 64 bits");
 }
 
-// Programs whose values would contain one another without end, or grow much faster than the program.
+// Programs with values that would contain one another without end, or grow much faster than the program.
 TEST(StateDict, MemoryIsLinearInTheProgram) {
   expect_refused(read_pickle(kPickleStart + std::string("}q\0h\0h\0s.", 9)),
                  "expected a dictionary of tensors");

@@ -32,7 +32,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties
   for (const auto& [name, value] : listed.items()) {
     OUTRIDER_RETURN_IF_ERROR(add(name, value, place.member("properties").member(name)));
   }
-  // Required names without a schema get that of additionalProperties.
+  // Required names without a schema get the schema of additionalProperties.
   const SchemaJson extra =
       schema.contains("additionalProperties") ? schema["additionalProperties"] : SchemaJson(true);
   for (const SchemaJson& name : required) {
@@ -118,7 +118,8 @@ Result<GrammarExpr> SchemaCompiler::convert_array(const SchemaJson& schema, cons
   if (schema.contains("uniqueItems") && schema["uniqueItems"] != false) {
     return error(place.member("uniqueItems"), "only false is supported");
   }
-  // Before draft 2020-12, a list in items had the meaning of prefixItems, and additionalItems that of items.
+  // Before draft 2020-12, a list in items had the meaning of prefixItems, and additionalItems the meaning of
+  // items.
   const bool is_old = schema.contains("items") && schema["items"].is_array();
   const char* const prefix_keyword = is_old ? "items" : "prefixItems";
   const char* const rest_keyword = is_old ? "additionalItems" : "items";

@@ -79,7 +79,7 @@ SchemaJson join(const std::string& keyword, const SchemaJson& a, const SchemaJso
   return SchemaJson(SchemaJson::value_t::discarded);
 }
 
-// A schema that allows only its own properties removes those that only the other schema has.
+// A schema that allows only its own properties removes properties that only the other schema has.
 Status check_closed(const SchemaJson& closed, const SchemaJson& other, const std::string& path) {
   if (!closed.contains("additionalProperties") || closed["additionalProperties"] == true) return {};
   if (!other.contains("properties") || !other["properties"].is_object()) return {};

@@ -39,9 +39,9 @@ bool is_model_folder(const HubRepository& repository);
 // Precondition: the repository has an index, or `indexed` is empty. Error: a named file is not there.
 Result<FileChoice> choose_folder(const HubRepository& repository, const std::vector<std::string>& indexed);
 
-// The variant of this quant or file, or, where nothing is wanted, the one that suits `memory_bytes`: Q8_0 if
-// it takes at most an eighth of it, else Q4_K_M and then smaller ones within two thirds. Errors: no such
-// variant; none fits; the message lists those that there are.
+// The variant of this quant or file. Where nothing is wanted, it is the one that suits `memory_bytes`: Q8_0
+// if it takes at most an eighth of it, else Q4_K_M and then smaller ones within two thirds. Errors: no such
+// variant; none fits; the message lists the variants that there are.
 Result<FileChoice> choose_gguf(const HubRepository& repository, std::string_view wanted,
                                int64_t memory_bytes);
 

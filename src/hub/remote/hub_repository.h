@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Hub says about a repository. All of it is untrusted.
+// The Hub's answer about a repository. All of it is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct HubFile {
 };
 
 struct HubRepository {
-  std::string commit;  // 40 hexadecimal digits: all files are those of this commit
+  std::string commit;  // 40 hexadecimal digits: all files belong to this commit
   std::vector<HubFile> files;
 
   const HubFile* find(std::string_view path) const;
 };
 
-// Reads the answer to GET /api/models/ORG/REPO?blobs=true. Files without a checksum are left out, and
-// those whose paths are hidden, would leave the folder or have unusual characters. Errors: no JSON, no
-// commit, a size below 0.
+// Reads the answer to GET /api/models/ORG/REPO?blobs=true. Files without a checksum are left out, and files
+// with paths that are hidden, would leave the folder or have unusual characters. Errors: no JSON, no commit,
+// a size below 0.
 Result<HubRepository> parse_hub_repository(std::string_view json);
 
 // The names of the files that a model.safetensors.index.json or pytorch_model.bin.index.json lists, each

@@ -11,7 +11,7 @@ namespace outrider {
 // "UD-Q4_K_XL" for "Model-UD-Q4_K_XL.gguf". Empty: none.
 std::string quant_of_file_name(std::string_view name);
 
-// The place of a shard among those of its model, from "STEM-00002-of-00003.gguf".
+// The place of a shard among the shards of its model, from "STEM-00002-of-00003.gguf".
 struct ShardPlace {
   std::string stem;
   int index = 0;  // from 1

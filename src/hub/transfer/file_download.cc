@@ -99,7 +99,7 @@ class Download {
     return {};
   }
 
-  // Whether the bytes on disk are those of the checksum.
+  // Whether the bytes on disk have the checksum.
   Result<bool> is_right() {
     const auto found =
         checksum_of(partial_.path(), file_.checksum.kind, [&] { return observer_.is_interrupted(); });

@@ -50,7 +50,7 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
   return a.size() == lower.size() && curl_strnequal(a.data(), lower.data(), a.size()) != 0;
 }
 
-// Called for every header line of every answer, those that redirect included.
+// Called for every header line of every answer, also of redirections.
 size_t take_header(char* data, size_t, size_t size, void* user) {
   HubAnswer& answer = static_cast<Exchange*>(user)->answer;
   const std::string_view line(data, size);

@@ -40,7 +40,7 @@ class HubClient {
   HubClient(const HubClient&) = delete;
   HubClient& operator=(const HubClient&) = delete;
 
-  // Errors: those of request.body; the observer interrupted. Everything else is an answer.
+  // Errors: the errors of request.body; the observer interrupted. Everything else is an answer.
   Result<HubAnswer> get(const HubGet& request);
 
  private:

@@ -11,7 +11,7 @@ struct OutriderMpi {
   // Calls come from one thread at a time.
   int (*start)(int* rank, int* size);
   int (*stop)();
-  // Both begin an exchange, whose memory must stay until it is done; `request` is for done().
+  // Both begin an exchange; its memory must stay until it is done, and `request` is for done().
   int (*begin_send)(const void* data, int64_t bytes, int to, void** request);
   int (*begin_receive)(void* data, int64_t bytes, int from, void** request);
   // Sets `is_done`; a request that is done ceases to exist.

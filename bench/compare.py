@@ -4,7 +4,7 @@
 
     bench/compare.py main HEAD --runs 5 -- bench --shape llama-1b --weights q4 --rows 1,8,32 --runs 3
 
-The command has to understand --json, which is added. Figures compared are those named by --keys, or for
+The command has to understand --json, which is added. Figures compared are named by --keys, or are for
 `bench --rows` the milliseconds of every row count, or else plain and speculative tokens per second. Builds stay in
 --work and are used again.
 """

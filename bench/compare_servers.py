@@ -7,7 +7,7 @@
 
 All servers hold the model at the same time and idle while another one is asked. A round asks each server the same
 prompts at each level; who comes first changes from level to level. Every round has new prompts while the file has some,
-so that no server answers from its prefix cache alone. The table has the medians of tokens per second and of the
+so that no server answers only from its prefix cache. The table has the medians of tokens per second and of the
 ratios of the rounds.
 """
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a command in a network namespace of its own whose loopback device the kernel's traffic control slows down: a check
+# Runs a command in a new network namespace where the kernel's traffic control slows the loopback device down: a check
 # of `outrider netsim` by another implementation. Server and client both belong into the command.
 #
 #   bench/kernel_network.sh metro|5g|4g COMMAND...       delay, rate and loss, with the kernel's netem
-#   bench/kernel_network.sh rate:MBIT COMMAND...         a rate alone, with a token bucket of one packet
+# bench/kernel_network.sh rate:MBIT COMMAND...         only a rate, with a token bucket of one packet
 #
 # Needs root, or a system that gives namespaces to users, and iproute2. Ends with 77 where the kernel cannot do it.
 set -euo pipefail

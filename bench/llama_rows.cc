@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times passes of llama.cpp whose rows all get logits, as a pass that checks drafts needs them; llama-bench
-// computes those of the last row alone. compare_llama.py builds and runs it.
+// Times passes of llama.cpp with logits of all rows, as a pass that checks drafts needs them; llama-bench
+// computes only the logits of the last row. The script compare_llama.py builds and runs it.
 //
 //   llama_rows MODEL.gguf THREADS CONTEXT REPETITIONS ROWS[,ROWS...]
 //

@@ -21,8 +21,8 @@ struct Cost {
   int64_t operations = 0;
 };
 
-// Peaks per second, measured when the program starts. Operations are those of the widest multiply-add of the
-// kernel table, f32 vectors, pairs of bf16 for avx512_bf16, bf16 tiles for amx.
+// Peaks per second, measured when the program starts. Operations use the widest multiply-add of the kernel
+// table: f32 vectors, pairs of bf16 for avx512_bf16, bf16 tiles for amx.
 struct Peaks {
   double read_bytes = 0;        // with all threads
   double operations = 0;        // with all threads

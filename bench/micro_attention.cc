@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of the attention of one pass, all layers of a Llama of 1.1 billion parameters over a context of 512,
-// per table and type of the KV cache: a chunk of a prompt, or a tree of branches of eight.
+// per table and type of the KV cache. Rows are a chunk of a prompt, or a tree of branches of eight.
 #include <cmath>
 #include <random>
 #include <string>
@@ -33,8 +33,8 @@ Buffer make_cache(const KernelTable& kernels, DType type, int64_t entries) {
   return cache;
 }
 
-// Rows of a chunk that ends at the context, or of a tree after the context whose branches start at the first
-// row.
+// Rows of a chunk that ends at the context, or of a tree after the context with branches that start at the
+// first row.
 std::vector<AttentionRow> make_rows(bool tree, int32_t count, const std::vector<int32_t>& pages,
                                     std::vector<std::vector<int32_t>>& tails) {
   std::vector<AttentionRow> rows;

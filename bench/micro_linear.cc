@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of one matrix product against the number of rows, per table and weight type. The matrices of `linear`
 // together exceed the second-level caches many times over, so that weights stream as they do in a forward
-// pass; those of `linear_cached` are one thread's features of one call, which show what the kernel does when
-// nothing keeps it waiting.
+// pass. The matrices of `linear_cached` are one thread's features of one call, which show what the kernel
+// does when nothing keeps it waiting.
 #include <string>
 #include <vector>
 
@@ -61,7 +61,7 @@ struct Activations {
   std::vector<float> y;
 };
 
-// The time includes packing the inputs, which a pass does for every product whose input is new.
+// The time includes packing the inputs, which a pass does for every product with a new input.
 void time_linear(benchmark::State& state, const KernelTable& kernels, DType dtype) {
   const int64_t rows = state.range(0);
   const std::vector<PackedMatrix> matrices = make_matrices(kernels, dtype, kStreamed, kMatrices);

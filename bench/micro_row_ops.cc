@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of what a layer does between its matrix products: norm, rotation, gate, with the sizes of TinyLlama,
-// and the steps of a gated delta net, with those of Qwen3.5.
+// and the steps of a gated delta net, with the sizes of Qwen3.5.
 #include <string>
 #include <vector>
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kVocabulary = 152064;
 
-// Normally distributed logits, like those of most tokens; `lifted` tokens exceed them by up to 16, as with a
-// confident model.
+// Normally distributed logits, like the logits of most tokens; `lifted` tokens exceed them by up to 16, as
+// with a confident model.
 std::vector<float> bell_logits(float width, int lifted) {
   std::vector<float> logits(kVocabulary);
   for (size_t i = 0; i < logits.size(); ++i) {

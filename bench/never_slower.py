@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is speculation with policy auto ever slower than plain decoding, and how close is it to the best fixed setting?
 
-Runs `outrider bench` (plain and speculative in turn, prompt by prompt) over domains and adversarial cases and prints
-tokens per second with speculation over those without, per case, and beside the best fixed length of a sweep.
-With --case it runs one case alone, says which prompt with long answers was slowest, and has no sweep.
-"""
+Runs `outrider bench` (plain and speculative in turn, prompt by prompt) over domains and adversarial cases. Prints the
+speed with speculation over the plain speed, per case, and beside the best fixed length of a sweep. With --case it runs
+only one case, says which prompt with long answers was slowest, and has no sweep. """
 import statistics
 
 from outrider_runs import prompt_arguments, run

@@ -7,15 +7,15 @@
     bench/offload.py target.gguf draft.gguf --resident 25 50 90 --cache FOLDER
     bench/offload.py target.gguf draft.gguf --resident 25 --cache FOLDER --peer llama.cpp/build/bin --groups FOLDER
 
-For every share of the weights that is to stay in memory it finds the limit that leaves so many, and prints a row: the
-limit, the bytes that a pass reads and their time at the rate that the engine measured when it was opened, the time of a
-pass of plain decoding, tokens a second without and with a tree of 24 nodes whose first drafts are right with
-probability 0.7, the peak of resident memory, and whether the text is that of the model in memory.
+For every share of the weights that is to stay in memory it finds the limit that leaves so many, and prints a row. The
+row has the limit, the bytes that a pass reads and their time at the rate that the engine measured when it was opened.
+It has the time of a pass of plain decoding, and tokens a second without and with a tree of 24 nodes; its first drafts
+are right with probability 0.7. It ends with the peak of resident memory, and whether the text equals the text of the
+model in memory.
 
 --groups is the folder of a memory cgroup (version 1 or 2) in which this user may make others: every program then runs
-in a group whose limit is that of --memory and 5 %. --peer adds llama.cpp, which maps the file; the better of its runs
-with and without repacked weights counts. The page cache of the files is dropped before every run.
-"""
+in a group with the limit of --memory and 5 %. The option --peer adds llama.cpp, which maps the file; the better of its
+runs with and without repacked weights counts. The page cache of the files is dropped before every run. """
 
 import argparse
 import json

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a model would give on ranks that are not there: a model of the time of a pass, fitted to measured passes.
+"""Predicts what a model would give on ranks that are not there: a model of the time of a pass, fitted to measured
+passes.
 
 Usage: bench/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time passes, alone and on ranks
        bench/simulate_ranks.py fit MACHINE.json MEASURED.json...            fit to some shapes, compare with the others
@@ -8,12 +9,12 @@ Usage: bench/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time
        bench/simulate_ranks.py drafters MACHINE.json --shape llama-70b --division 8 1 --batch 8   ranks that draft
        bench/simulate_ranks.py plot MACHINE.json docs/images/scaling.svg    70B and 405B on 8 to 64 machines
 
-A pass of `rows` rows takes, for each layer of a rank: a fixed time; the times to read the shard's weights and to multiply
-them with all rows, which mostly overlap; a time for every number of a row that is not in a product; and four exchanges,
-each a latency and its bytes. The output head and the hops between pipeline stages are added. Where weights do not fit into memory, a pass takes at least the time to read the rest
-from disk. A step of speculative decoding is one pass over a tree, and passes of a draft model for each of its levels.
-Its tokens follow from the probabilities that the first, second and third most probable drafts are right.
-"""
+A pass of `rows` rows takes several times for each layer of a rank. They are a fixed time, and the times to read the
+shard's weights and to multiply them with all rows, which mostly overlap. There is a time for every number of a row that
+is not in a product, and four exchanges, each a latency and its bytes. The output head and the hops between pipeline
+stages are added. Where weights do not fit into memory, a pass takes at least the time to read the rest from disk. A
+step of speculative decoding is one pass over a tree, and passes of a draft model for each of its levels. Its tokens
+follow from the probabilities that the first, second and third most probable drafts are right. """
 
 import argparse
 import dataclasses
@@ -44,7 +45,7 @@ class Shape:
         return self.layers * self.layer_weights(1) + self.hidden * self.vocabulary
 
 
-# The first ones are those of `bench --shape`.
+# The first ones belong to `bench --shape`.
 SHAPES = {
     "llama-25m": Shape(384, 7, 6, 6, 1024, 32000),
     "llama-68m": Shape(768, 2, 12, 12, 3072, 32000),
@@ -97,8 +98,8 @@ def pass_time(machine, shape, weights, rows, shards=1, stages=1):
 
 
 def tree(nodes, chances):
-    """Tokens of a step and levels of the best tree of so many drafted nodes; `chances` are those of the first, second
-    ... child of a node to be right."""
+    """Tokens of a step and levels of the best tree of so many drafted nodes; `chances` are the probabilities that the
+    first, second ... child of a node is right."""
     open_nodes = [(-chance, 1) for chance in chances]
     heapq.heapify(open_nodes)
     tokens, depth = 1.0, 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installation: the program, the library with find_package(Outrider) and pkg-config, the models, and the Debian package
-# that cpack makes of them. The wheel installs the components `program` and `pair` alone (pyproject.toml).
+# that cpack makes of them. The wheel installs only the components `program` and `pair` (pyproject.toml).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

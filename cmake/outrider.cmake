@@ -3,7 +3,7 @@
 
 add_library(outrider_flags INTERFACE)
 target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
-# The layout of simdjson's parser depends on this, and the headers of Python would define it for their units alone.
+# The layout of simdjson's parser depends on this, and the headers of Python would define it only for their units.
 target_compile_definitions(outrider_flags INTERFACE SIMDJSON_THREADS_ENABLED=1)
 # -ffp-contract=off: a*b+c is fused only where a kernel says so, so that the same source gives the same bits everywhere.
 target_compile_options(outrider_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -ffp-contract=off)
@@ -21,8 +21,8 @@ find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
 # outrider_unity(<max> <source>...): sources that follow one another are compiled together, at most <max> in one unit,
-# because reading the headers is most of the work; a room of some size has units of its own. The names of unnamed
-# namespaces must therefore differ within a folder. What cannot share a unit compiles by itself: a test whose names collide
+# because reading the headers is most of the work; a room of some size has separate units. The names of unnamed
+# namespaces must therefore differ within a folder. Some sources compile by themselves: a test with names that collide
 # with another test's (listed under ALONE), the kernels of an instruction set, generated files, sources with own flags.
 function(outrider_unity max)
   math(EXPR enough "${max} / 2")

@@ -25,7 +25,7 @@ std::vector<std::string_view> split(std::string_view bytes) {
   return messages;
 }
 
-// Takes every tree, commits its first path and a token of its own, and sends all that is to be sent.
+// Takes every tree, commits its first path and another token, and sends all that is to be sent.
 void serve(outrider::VerifyingSession& session, int round) {
   if (const auto tree = session.next_tree()) {
     std::vector<outrider::TokenId> tokens;

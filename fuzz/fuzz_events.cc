@@ -38,7 +38,7 @@ const StreamingApi kApis[] = {
      "data: {\"type\":\"message_stop\"}\n\n"},
     {Endpoint::kInfill, R"({"input_prefix":"x","input_suffix":"y")", "}}\n\n"}};
 
-// The bytes without those that are no UTF-8, as an engine's text is.
+// The bytes without invalid UTF-8, as an engine's text is.
 std::string text_of(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {

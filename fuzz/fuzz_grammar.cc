@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first byte says how to read the rest: GBNF, a regular expression or a JSON schema. Any bytes must be
-// refused in one line, or give an automaton whose masks agree with its steps.
+// refused in one line, or give an automaton with masks that agree with its steps.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

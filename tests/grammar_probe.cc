@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our grammars accept, for tools/compare_grammars.py: one JSON object per line in, one per line out.
+// Says what our grammars accept, for tools/compare_grammars.py: one JSON object per line in, one per line
+// out.
 //   {"kind": "gbnf" | "regex" | "schema", "grammar": text, "texts": [text, ...], "walks": n, "seed": n}
 //   {"error": text} or {"accepts": [bool, ...], "walks": [text, ...]}
 // A walk takes random bytes that may come until the text may end.

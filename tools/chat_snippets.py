@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short templates, one construct each. REFUSED are those that Jinja2 answers with an error."""
+"""Short templates, one construct each. Jinja2 answers REFUSED with an error."""
 
 from chat_expressions import EXPRESSIONS
 

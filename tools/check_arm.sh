@@ -19,7 +19,7 @@ PACKAGES=(libc6-dev libstdc++-12-dev nlohmann-json3-dev libsimdjson-dev zlib1g-d
 folder=$PWD/build/arm64-packages
 root=$folder/root
 
-# apt works on files of its own, so that the machine stays one of a single architecture.
+# apt works on separate files, so that the machine stays one of a single architecture.
 fetch_packages() {
   rm -rf "$folder"
   mkdir -p "$folder/state/lists/partial" "$folder/cache/archives/partial" "$root"

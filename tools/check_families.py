@@ -5,11 +5,10 @@
 usage: check_families.py OUTRIDER [--family NAME] [--match TEXT] [--no-gguf] [--keep DIR]
 
 For every case of family_cases.py the model is saved as transformers 5 writes it, and with the config.json of
-transformers 4; with LLAMA_CPP_SOURCE=<source tree of llama.cpp> its converter makes a GGUF file of it as well. For
-each of the three, in f32: 64 greedy tokens are those of transformers (a tie within 1e-5 is listed and ends the
-comparison), all log-probabilities agree within 1e-4, and chains and trees of a draft model change nothing.
-Needs torch, transformers, tokenizers and numpy.
-"""
+transformers 4. With LLAMA_CPP_SOURCE=<source tree of llama.cpp> its converter makes a GGUF file of it as well. For each
+of the three, in f32. 64 greedy tokens equal transformers' (a tie within 1e-5 is listed and ends the comparison), and
+all log-probabilities agree within 1e-4. Chains and trees of a draft model change nothing. Needs torch, transformers,
+tokenizers and numpy. """
 
 import argparse
 import contextlib
@@ -37,7 +36,7 @@ TOLERANCE = 1e-4
 TIE = 1e-5
 # LongRoPE chooses its frequencies by the context.
 F32 = ["--weights", "f32", "--kv-cache-type", "f32", "--cache-dir", "none", "--threads", "1", "--ctx", str(len(PROMPT) + STEPS)]
-CONVERTED_FROM_OLDER = ("granite4", "granite4_moe", "mpt")  # the converter knows their older spellings alone
+CONVERTED_FROM_OLDER = ("granite4", "granite4_moe", "mpt")  # the converter knows only their older spellings
 # A draft model that is often right, and the trees it drafts.
 SPECULATION = ["draft_target,max_draft_len=4", "draft_target,tree=dynamic,max_draft_len=4,max_total_draft_tokens=12",
                "ngram,max_draft_len=4"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Has the `gguf` package of llama.cpp read what `outrider quantize` writes. Usage: tools/check_gguf.sh BUILD
+# Reads what `outrider quantize` writes with the `gguf` package of llama.cpp. Usage: tools/check_gguf.sh BUILD
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 oracle=build/oracle

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build into a folder of its own and builds the examples against it, with find_package and with pkg-config;
-# the library shows its API and nothing else. Usage: tools/check_install.sh BUILD-DIR
+# Installs a build into a new folder and builds the examples against it, with find_package and with pkg-config; the
+# library shows its API and nothing else. Usage: tools/check_install.sh BUILD-DIR
 set -euo pipefail
 build=$(realpath "$1")
 source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a source folder includes a folder of a higher rank, a room includes a room that comes after it, files
-include one another in a ring, or a heavy header is read where it is not needed. Usage: tools/check_layers.py"""
+"""Fails when a source folder includes a folder of a higher rank, or a room includes a room that comes after it. It also
+fails when files include one another in a ring, or a heavy header is read where it is not needed. Usage:
+tools/check_layers.py"""
 
 import pathlib
 import re

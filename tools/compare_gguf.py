@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads files of `outrider quantize` with the `gguf` package and compares them with the Hugging Face directories.
 
-Every tensor is compared with the original's numbers: byte for byte with the package's own quantiser, and types whose
-scales are searched for by their error, which must be the one reported. The tokenizer's pieces are compared as well.
+Every tensor is compared with the original's numbers: byte for byte with the package's own quantiser, and types with
+scales that are searched for by their error, which must be the one reported. The tokenizer's pieces are compared as
+well.
 
 Usage: compare_gguf.py OUTRIDER DIRECTORY...   (needs the packages gguf and numpy)
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the verdicts of Outrider's grammars with those of Python's `re` and the `jsonschema` package.
+"""Compares the verdicts of Outrider's grammars with Python's `re` and the `jsonschema` package.
 
 usage: compare_grammars.py build/release/bin/grammar_probe [--count 2000] [--seed 7] [--record VERDICTS.jsonl]
 
 Regular expressions (also written as GBNF, and as the pattern of a string in a schema) are tested on every text over a
-small alphabet; schemas on valid and broken instances, and on texts that the automaton itself generates. `re`
+small alphabet. Schemas are tested on valid and broken instances, and on texts that the automaton itself generates. `re`
 backtracks: where repetitions nest it may need hours for one expression, so it gets PATIENCE_S of processor time each.
 """
 

@@ -6,7 +6,7 @@
 
 Every file is one run of one drafter. A line gives its length with the 95 % interval over prompts, and the difference
 from the run before it with the interval of that difference, in which each prompt is compared with itself. An asterisk
-marks differences that are unlikely to be chance. The intervals are those of the ratio estimator: tokens per pass is a
+marks differences that are unlikely to be chance. The intervals come from the ratio estimator: tokens per pass is a
 ratio of two sums over prompts.
 """
 import json

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Perplexity of each weight type under each kernel table, beside that of the reference table: sums in double precision
-over the same weights, f32 cache. Plain text files; a few thousand tokens take minutes, because the reference is scalar.
+"""Perplexity of each weight type under each kernel table, beside the perplexity of the reference table: sums in double
+precision over the same weights, f32 cache. Plain text files; a few thousand tokens take minutes, because the reference
+is scalar.
 
     tools/compare_perplexity.py build/release/bin/outrider TEXT... [--model DIR]
 """

@@ -26,7 +26,7 @@ def is_reversible(name, text):
     if name == "qwen2":
         return unicodedata.normalize("NFC", text) == text
     if name in ("llama2_prepend", "metaspace_never", "gemma"):
-        # Every section between added tokens gets a prefix of its own; U+2581 is decoded to a space.
+        # Every section between added tokens gets a separate prefix; U+2581 is decoded to a space.
         return SPACE_MARK not in text and not any(token.content in text for token in ADDED)
     return name in EXACT_BYTE_LEVEL
 

@@ -70,7 +70,8 @@ def run_program(command):
 
 
 def chosen_step(trace):
-    """The first step that commits the most tokens, of those whose accepted path is not the first child everywhere."""
+    """The first step that commits the most tokens, among steps where the accepted path is not the first child
+    everywhere."""
 
     def rank(step):
         nodes = step["nodes"]

@@ -72,7 +72,7 @@ def write(path, data):
 
 
 def request_of(context):
-    """Returns the body of /v1/chat/completions whose context is one of chat_templates."""
+    """Returns the body of /v1/chat/completions with a context of chat_templates."""
     messages = json.loads(json.dumps(context["messages"]))
     for message in messages:
         for call in message.get("tool_calls", []):

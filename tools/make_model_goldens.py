@@ -105,7 +105,7 @@ def cases():
 
 
 def attention_cases():
-    """Families whose difference lies in attention and positions."""
+    """Families that differ in attention and positions."""
     tiny = SMALL | dict(tie_word_embeddings=True, num_hidden_layers=4, head_dim=8, pad_token_id=None)
     two = tiny | dict(num_hidden_layers=2)
     yarn = dict(
@@ -187,7 +187,7 @@ def attention_cases():
 
 
 def block_cases():
-    """Families whose norms, layers, MLPs or positions are of other kinds."""
+    """Families with other kinds of norms, layers, MLPs or positions."""
     ungated = dict(hidden_size=24, max_position_embeddings=96)
     olmo3_ropes = dict(
         sliding_attention=dict(rope_type="default", rope_theta=1e4),
@@ -318,7 +318,7 @@ def hybrid_cases():
 
 
 def latent_cases():
-    """Families whose keys and values are projections of one small vector."""
+    """Families with keys and values that are projections of one small vector."""
     latent = dict(
         hidden_size=24,
         intermediate_size=40,
@@ -486,7 +486,7 @@ def make_tokenizer():
 
 
 def write_directory(case, directory, tokenizer):
-    """Saves the first seed whose greedy choices are clear, with its goldens; returns the model as loaded again."""
+    """Saves the first seed with clear greedy choices, with its goldens; returns the model as loaded again."""
     prompt = [(7 * i * i + 3 * i + 11) % (VOCAB - 2) for i in range(PROMPT_LENGTH)]
     for seed in range(200):
         config = case.config_class(**{**BASE, **case.config})

@@ -6,8 +6,8 @@
 
 In 8 bits (int-quantized) every row has a scale, in 4 bits (pack-quantized) every 32 numbers: half or 0.28 of the bytes of
 bf16. Reads HEAD/config.json and model.safetensors (F32, BF16 or F16). Tensors that are no matrices, matrices of less than
---least numbers, and for 4 bits those whose rows are not whole groups of 32, stay as they are. Needs the package numpy.
-"""
+--least numbers, and for 4 bits matrices with rows that are not whole groups of 32, stay as they are. Needs the package
+numpy. """
 
 import argparse
 import json
@@ -62,7 +62,7 @@ def in_8_bits(values: np.ndarray) -> dict:
 
 
 def in_4_bits(values: np.ndarray) -> dict:
-    """Codes -8 to 7, eight to an int32, and scales, F16 [rows, groups]. Of several scales a group gets the one with
+    """Codes -8 to 7, eight to an int32, and scales, F16 [rows, groups]. A group gets, of several scales, the one with
     the least squares of errors: the number of the largest magnitude has a code between -9.5 and -6.5."""
     groups = values.reshape(len(values), -1, GROUP)
     largest = np.take_along_axis(groups, np.abs(groups).argmax(axis=2)[:, :, None], axis=2)

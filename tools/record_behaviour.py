@@ -5,7 +5,7 @@
 Usage: tools/record_behaviour.py PROGRAM > FILE        records token ids, log-probabilities and acceptance counts
        tools/record_behaviour.py --compare OLD NEW     lists the runs that differ; exit status 1 if any does
 
-A run under a measured policy (auto) is recorded by its tokens alone: how much it drafts depends on time.
+A run under a measured policy (auto) is recorded only by its tokens: how much it drafts depends on time.
 """
 
 import concurrent.futures

@@ -78,7 +78,7 @@ struct StateTraits {
   std::string head = {};  // fingerprint of the files
 };
 
-// Bytes that a drafter holds for itself, without those that it shares with the target.
+// Bytes that a drafter holds for itself, without bytes that it shares with the target.
 struct DrafterMemory {
   int64_t weight_bytes = 0;
   int64_t cache_bytes = 0;  // keys and values
@@ -110,10 +110,10 @@ struct DraftRequest {
   int max_depth = 0;                // levels below the root, >= 1
   int max_nodes = 0;                // nodes below the root, >= 1
   int max_children = 0;             // of a node; 0: any number
-  uint32_t members = ~uint32_t{0};  // those that draft of the drafters that share a tree, by bit
+  uint32_t members = ~uint32_t{0};  // the drafters of a shared tree that draft, by bit
   const SamplingParams* sampling = nullptr;
   uint64_t sample_index = 0;  // see Request::sample_index; part of the key of all its randomness
-  int source = 0;  // number of the drafter among those that share a tree; part of the key of its draws
+  int source = 0;  // number of the drafter among the drafters of a shared tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   TokenConstraint* constraint = nullptr;  // forbidden nodes are cut before verification; null allows all
   TokenConstraint::State constraint_state = TokenConstraint::kDead;  // after the pending token
@@ -137,7 +137,7 @@ class Drafter {
   // exist.
   virtual void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope = 0);
 
-  // Begins to draft for these requests, whose trees a later draft() collects. It is asked for the same
+  // Begins to draft for these requests; a later draft() collects their trees. It is asked for the same
   // sequences, with the same or wider limits, unless they have ended or their texts have changed.
   virtual void order(std::span<const DraftRequest> requests);
 
@@ -150,8 +150,8 @@ class Drafter {
   // Tells the outcome of the tree drafted for `sequence`.
   virtual void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict);
 
-  // Hands over the features of the tokens that a step committed, for all its sequences, including those that
-  // this step finished. Each computed token of a sequence comes once and in order, except those that
+  // Hands over the features of the tokens that a step committed, for all its sequences, including sequences
+  // that this step finished. Each computed token of a sequence comes once and in order, except tokens that
   // known_tokens() left out. The features are valid during the call.
   virtual void absorb(std::span<const CommittedFeatures> committed);
 

@@ -57,13 +57,13 @@ struct EngineOptions {
   int threads = 0;           // 0: one per core, shared by ranks of one machine
   ThreadPinning pinning = ThreadPinning::kAuto;
   int tensor_parallel = 1;                   // ranks that share every layer of the target
-  int pipeline_parallel = 1;                 // groups of its layers, each with ranks of its own
+  int pipeline_parallel = 1;                 // groups of its layers, each with separate ranks
   int draft_ranks = 0;                       // ranks besides these on which draft models draft, each for a
                                              // part of the sequences; 0: they draft with the target
   std::shared_ptr<Communicator> ranks = {};  // the job whose rank 0 this process is; empty: ranks are
                                              // threads of this process
   bool rank_memory = true;  // processes of one machine exchange numbers in memory that they share; false:
-                            // through MPI, as those of other machines
+                            // through MPI, as ranks of other machines
   int64_t context = 0;      // longest sequence in tokens; 0: the model's own limit, at most 8192
   int page_size = 16;       // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;
@@ -102,7 +102,7 @@ struct RequestSpeculation {
   std::optional<int64_t> states_from = {};
 };
 
-// Rules on token ids, in addition to a constraint. They apply to the output alone, not to the prompt.
+// Rules on token ids, in addition to a constraint. They apply only to the output, not to the prompt.
 struct TokenRules {
   int64_t min_tokens = 0;             // tokens before a stop token or stop string may end the output
   std::vector<TokenId> allowed = {};  // empty: all
@@ -111,7 +111,7 @@ struct TokenRules {
   bool empty() const { return min_tokens == 0 && allowed.empty() && forbidden.empty(); }
 };
 
-// The rows of a prompt whose states are pooled: outputs of the final norm, which the output head reads.
+// The rows of a prompt that are pooled: outputs of the final norm, which the output head reads.
 enum class Pooling : uint8_t { kNone, kLast, kMean };
 
 struct Request {
@@ -122,7 +122,7 @@ struct Request {
   SamplingParams sampling = {};
   int64_t max_tokens = 128;
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
-  std::vector<TokenId> stop_tokens = {};  // in addition to those of the model
+  std::vector<TokenId> stop_tokens = {};  // in addition to the model's
   bool ignore_eos = false;
   bool skip_special = true;  // control tokens give no text
   TokenRules rules = {};
@@ -154,7 +154,7 @@ struct SpeculationStats {
   std::string method;
   bool lossless = true;                        // the acceptance rule keeps the target's distribution
   int64_t steps = 0;                           // target passes that committed output
-  int64_t drafts = 0;                          // those of these passes that verified drafted tokens
+  int64_t drafts = 0;                          // passes that verified drafted tokens
   int64_t drafted = 0;                         // drafted tokens verified
   int64_t accepted = 0;                        // drafted tokens committed
   int64_t committed = 0;                       // tokens committed by the target passes
@@ -197,7 +197,7 @@ struct Progress {
   std::span<const TokenLogprobs> prompt_logprobs = {};  // all of them, in the first call of the sink
   std::span<const float> states = {};      // [tokens, StateTraits::size], if the request wants them
   int64_t first_state = 0;                 // the sequence's token that `states` begin with
-  const Completion* completion = nullptr;  // set in the last call of the sink alone
+  const Completion* completion = nullptr;  // set only in the last call of the sink
 };
 
 using RequestId = uint64_t;
@@ -240,7 +240,7 @@ struct EngineStatus {
   int64_t rank_messages = 0;  // sent by this process to other ranks of the target
   int64_t rank_bytes = 0;
   SpeculationStats speculation = {};
-  double speedup = 0;  // recent tokens per second over those of plain decoding; 0: not known
+  double speedup = 0;  // recent tokens per second over plain decoding's; 0: not known
 };
 
 struct EngineParts;  // internal
@@ -270,9 +270,9 @@ class Engine {
   // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);
 
-  // Hands over the next tree of a request with RequestSpeculation::is_offered, whose root is the request's
-  // last token. The next step verifies it; nodes beyond the limits are cut. A tree that was not verified yet
-  // is replaced, and one for an unknown or finished request is ignored. Not to be called from a sink.
+  // Hands over the next tree of a request with RequestSpeculation::is_offered; its root is the request's last
+  // token. The next step verifies it; nodes beyond the limits are cut. A tree that was not verified yet is
+  // replaced, and one for an unknown or finished request is ignored. Not to be called from a sink.
   void offer(RequestId id, TokenTree tree);
 
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
@@ -287,7 +287,7 @@ class Engine {
   // Submits the request and steps until it is done.
   Result<Completion> generate(Request request, ProgressSink sink = nullptr);
 
-  // Natural log-probability of every token given those before it; 0 for the first, which has none.
+  // Natural log-probability of every token given the tokens before it; 0 for the first, which has none.
   Result<std::vector<double>> score(std::span<const TokenId> tokens);
 
   // Pages not in use by any sequence; equal to the pool's size when idle (pages kept for prefix reuse

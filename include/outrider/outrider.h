@@ -4,8 +4,8 @@
 // Ownership. A function whose name ends in _new or _open makes an object that the caller gives back to the
 // function that ends in _free or _close. A _new function returns NULL where there is no memory. Arrays and
 // texts that a function returns through a pointer to a pointer are given back to outrider_free(). All other
-// pointers are borrowed: they are valid as long as the object that they come from, and those that a callback
-// gets are valid during the call.
+// pointers are borrowed: they are valid as long as the object that they come from, and pointers that a
+// callback gets are valid during the call.
 //
 // Errors. Functions that can fail return an outrider_status. outrider_last_error() then has one line that
 // says what was expected, what was found and what to do. No exception leaves the library.
@@ -102,13 +102,13 @@ outrider_options* outrider_options_new(void);
 void outrider_options_free(outrider_options* options);
 
 // Adds an option with its value as a YAML file writes it: ("max_batch", "4"). A dot leads into a map, as in
-// "speculative_config.max_draft_len"; a name that is given several times has a list of values. Names are
-// those of docs/options.md, or of other systems (docs/coming_from.md), and are checked when the engine is
+// "speculative_config.max_draft_len"; a name that is given several times has a list of values. Names stand in
+// docs/options.md, or come from other systems (docs/coming_from.md), and are checked when the engine is
 // opened.
 outrider_status outrider_options_add(outrider_options* options, const char* name, const char* value);
 
 // Lets the program draft itself; `drafter` is copied. The options then name no method. Options with a drafter
-// open one engine. Error: no draft function, or a size that is not that of any version.
+// open one engine. Error: no draft function, or a size that belongs to no version.
 outrider_status outrider_options_set_drafter(outrider_options* options, const outrider_drafter* drafter);
 
 // Opens the model that the options name, or the default one. Options come before the environment
@@ -130,8 +130,8 @@ int64_t outrider_engine_context(const outrider_engine* engine);      // tokens o
 
 // ---- Text and tokens ----
 
-// Turns text into tokens. `add_special`: those that the model wants at the beginning. `parse_special`:
-// special tokens that are spelled in the text become such tokens; pass false for text of others.
+// Turns text into tokens. `add_special`: with the tokens that the model wants at the beginning.
+// `parse_special`: special tokens that are spelled in the text become such tokens; not for others' text.
 outrider_status outrider_tokenize(const outrider_engine* engine, const char* text, size_t size,
                                   bool add_special, bool parse_special, int32_t** tokens, size_t* count);
 
@@ -160,7 +160,7 @@ void outrider_request_free(outrider_request* request);
 outrider_status outrider_request_set_prompt(outrider_request* request, const int32_t* tokens, size_t count);
 
 // Sets a parameter: an option for sampling, length or stopping, as in ("temperature", "0.7"), or one that
-// requests alone have; docs/library.md lists them.
+// only requests have; docs/library.md lists them.
 outrider_status outrider_request_set(outrider_request* request, const char* name, const char* value);
 
 // Sets all values of a parameter that is a list: "stop", "logit_bias", "forbidden_token_ids".
@@ -175,7 +175,7 @@ typedef struct outrider_progress {
   const int32_t* tokens;   // newly committed tokens
   const uint8_t* origins;  // how each came about: an outrider_origin
   size_t token_count;
-  const outrider_completion* completion;  // set in the last call for the request alone
+  const outrider_completion* completion;  // set only in the last call for the request
 } outrider_progress;
 
 // Gets the output of a request after each step. It may call outrider_cancel(), and no other function that
@@ -235,7 +235,7 @@ typedef struct outrider_statistics {
   int64_t prompt_tokens;
   int64_t cached_tokens;     // prompt tokens found in the cache
   int64_t steps;             // passes of the model that committed output
-  int64_t drafts;            // those of them that verified drafted tokens
+  int64_t drafts;            // passes that verified drafted tokens
   int64_t drafted;           // drafted tokens verified
   int64_t accepted;          // drafted tokens committed
   int64_t draft_failures;    // calls of the drafter that failed

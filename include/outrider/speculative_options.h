@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an engine speculates. Names and meaning are those of TensorRT-LLM's speculative_config, where it has
-// them; docs/options.md lists the methods and all keys.
+// How an engine speculates. Names and meaning follow TensorRT-LLM's speculative_config, where it has them;
+// docs/options.md lists the methods and all keys.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ enum class RelaxedSpace : uint8_t { kProbability, kLogProbability };
 // How a draft model with another vocabulary drafts for a target.
 enum class VocabularyMatch : uint8_t {
   kAuto,     // kStrings for greedy requests, else kTokens
-  kTokens,   // it proposes those of its tokens that the target has as well (2502.05202, TLI)
+  kTokens,   // it proposes only tokens that the target has as well (2502.05202, TLI)
   kStrings,  // its likeliest text, in tokens of the target (2502.05202, SLEM)
 };
 
@@ -146,22 +146,22 @@ struct SpeculativeOptions {
   double ranking_temperature = 0.0;
   LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
   std::vector<BatchDraftLen> draft_len_by_batch;  // rising; empty: max_draft_len for every batch
-  int acceptance_window = 0;                 // finished requests whose acceptance is averaged; 0: no test
+  int acceptance_window = 0;                 // finished requests with acceptance that is averaged; 0: no test
   double acceptance_length_threshold = 0.0;  // drafting ends for good when that average of accepted tokens
                                              // per pass falls below this
   bool is_auto = false;  // policy auto: measured costs and acceptance decide how much is drafted, if anything
 
   std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several draft models
-  // The tokens that a head which drafts with the target's output head may propose; empty: those that its
+  // The tokens that a head which drafts with the target's output head may propose; empty: the tokens that its
   // files name, or all.
   std::filesystem::path speculative_token_map;
   VocabularyMatch vocabulary_match = VocabularyMatch::kAuto;
   std::vector<Method> combine;  // Combined: methods that share one tree
-  // Eagle3: layers of the target whose output is read; empty: those that the drafter's files name.
+  // Eagle3: layers of the target that it reads outputs of; empty: the layers that the drafter's files name.
   std::vector<int> eagle3_layers_to_capture;
   // Open questions, which the engine answers when it has opened the files:
-  bool method_unset = false;  // decoding_type is that of the files in speculative_model
+  bool method_unset = false;  // the files in speculative_model say decoding_type
   bool shape_unset = false;   // max_draft_len and tree are the usual ones of the method
 
   NGramOptions ngram;

@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// Restricts the output of one sequence token by token: an automaton whose states are small numbers, so that
-// returning to an earlier state after a rejected draft needs no undo. Not thread-safe.
+// Restricts the output of one sequence token by token: an automaton with states that are small numbers, so
+// that returning to an earlier state after a rejected draft needs no undo. Not thread-safe.
 class TokenConstraint {
  public:
   using State = int32_t;

@@ -57,7 +57,7 @@ class TokenTree {
 
   // Drops the nodes i with kept[i] == 0 and their descendants; the root stays. All remaining nodes count as
   // chosen, because the selection may depend on what was drawn. Whether keep() is called must not depend on
-  // the draws: leaving a tree alone because of its draws would bias them.
+  // the draws: keeping a whole tree because of its draws would bias them.
   void keep(std::span<const uint8_t> kept);
 
   int size() const { return static_cast<int>(tokens_.size()); }
@@ -73,7 +73,7 @@ class TokenTree {
   std::span<const TokenId> tokens() const { return tokens_; }
   std::span<const int> parents() const { return parents_; }
 
-  // All proposals; those at one parent are in the order in which acceptance tests them.
+  // All proposals; proposals at one parent are in the order in which acceptance tests them.
   std::span<const Proposal> proposals() const { return proposals_; }
   const Distribution& distribution_at(int index) const {
     return distributions_[static_cast<size_t>(index)].distribution;

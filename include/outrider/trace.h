@@ -42,9 +42,9 @@ struct TraceNode {
   NodeCause cause = NodeCause::kNone;
 };
 
-// One sequence in one step. Probabilities of the target are those of the distribution that it chose from, or,
-// in greedy decoding, those at temperature 1. Times are those of the whole step, which its sequences share,
-// without the time that tracing took.
+// One sequence in one step. Probabilities of the target come from the distribution that it chose from, or, in
+// greedy decoding, from temperature 1. Times belong to the whole step, which its sequences share, without the
+// time that tracing took.
 struct StepTrace {
   int64_t step = 0;      // number of the step since the sink was set, from 0
   uint64_t request = 0;  // the id that submit() gave

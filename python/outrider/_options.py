@@ -9,9 +9,9 @@ from typing import Any, Iterator, Tuple
 class OptionGroup:
     """Options that belong together, as in TensorRT-LLM: `KvCacheConfig(dtype="auto")`.
 
-    Any option may be given by its name. The engine checks names and values when it is opened: what has a counterpart
-    here works, what has no meaning on a CPU is taken with one line in the log, and everything else is an error.
-    """
+    Any option may be given by its name. The engine checks names and values when it is opened. Options with a
+    counterpart here work, options without a meaning on a CPU are taken with one line in the log, and everything else is
+    an error. """
 
     def __init__(self, **options: Any) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}

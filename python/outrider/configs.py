@@ -50,13 +50,13 @@ class EagleDecodingConfig(DecodingConfig):
 
 
 class Eagle3DecodingConfig(EagleDecodingConfig):
-    """EAGLE-3; the arguments are those of EagleDecodingConfig."""
+    """EAGLE-3; the arguments are the same as of EagleDecodingConfig."""
 
     decoding_type = "Eagle3"
 
 
 class NGramDecodingConfig(DecodingConfig):
-    """What followed the last tokens in earlier text is proposed.
+    """The drafter proposes what followed the last tokens in earlier text.
 
     Args:
         max_draft_len: tokens of a draft, 1 to 64.
@@ -139,7 +139,7 @@ class PARDDecodingConfig(DecodingConfig):
 
 
 class SADecodingConfig(DecodingConfig):
-    """What most often followed the longest suffixes seen before is proposed.
+    """The drafter proposes what most often followed the longest suffixes seen before.
 
     Args:
         max_draft_len: tokens of a draft, 1 to 64.
@@ -201,16 +201,16 @@ class KvCacheConfig(OptionGroup):
 
 
 class CudaGraphConfig(OptionGroup):
-    """Has no meaning here: there is no GPU."""
+    """The class has no meaning here: there is no GPU."""
 
 
 class TorchCompileConfig(OptionGroup):
-    """Has no meaning here: there is no GPU."""
+    """The class has no meaning here: there is no GPU."""
 
 
 class MoeConfig(OptionGroup):
-    """Has no meaning here: the fastest kernels of this machine are chosen."""
+    """The class has no meaning here: the fastest kernels of this machine are chosen."""
 
 
 class SchedulerConfig(OptionGroup):
-    """Has no meaning here: requests are served in the order of their arrival."""
+    """The class has no meaning here: requests are served in the order of their arrival."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook shows: the text in colours that say how each token came about, and the trees of the steps."""
+"""Shows the text in a notebook in colours that say how each token came about, and the trees of the steps."""
 
 import html
 from typing import Any, Iterator, List, Tuple

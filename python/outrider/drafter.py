@@ -65,7 +65,7 @@ class ScheduledRequests:
 
     @property
     def context_requests(self) -> List[LlmRequest]:
-        """Requests whose prompt is being computed: they want no draft, so there are none here."""
+        """Requests with a prompt that is being computed: they want no draft, so there are none here."""
         return []
 
     @property
@@ -92,7 +92,7 @@ class BaseResourceManager:
 class Drafter(abc.ABC):
     """Proposes tokens. It cannot change the output: if it raises, is slow or returns nonsense, only speed is lost.
 
-    It runs on a thread of its own and is used by one LLM.
+    It runs on another thread and is used by one LLM.
     """
 
     def __init__(self, max_draft_len: Optional[int] = None, max_total_draft_tokens: Optional[int] = None,

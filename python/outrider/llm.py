@@ -149,9 +149,9 @@ class _Engine:
 class LLM:
     """A model, ready to answer.
 
-    The arguments are those of TensorRT-LLM and vLLM, and every option of docs/options.md by its name, as in
-    `LLM("smollm2", max_batch=4, threads=2)`. Those that have no meaning on a CPU are taken with one line in the log
-    "outrider", and those that would change the output are refused.
+    The arguments are TensorRT-LLM's and vLLM's, and every option of docs/options.md by its name, as in
+    `LLM("smollm2", max_batch=4, threads=2)`. Arguments that have no meaning on a CPU are taken with one line in the log
+    "outrider", and arguments that would change the output are refused.
 
     Args:
         model: a Hugging Face directory, a .gguf file, or the name of a model on this machine; None: SmolLM2 or, where
@@ -182,7 +182,7 @@ class LLM:
         for warning in self._engine.native.warnings:
             log.warning("%s", warning)
         self.tokenizer = Tokenizer(self._engine.native)
-        # Also before the interpreter ends, whose threads would otherwise be cut off within a step.
+        # This must come before the interpreter ends; its threads would otherwise be cut off within a step.
         self._finalizer = weakref.finalize(self, _shut_down, self._engine, drafter)
 
     @property
@@ -306,7 +306,7 @@ class LLM:
             messages: dictionaries as in OpenAI's API, with "role", "content" and "tool_calls".
             add_generation_prompt: begin the assistant's answer.
             continue_final_message: the output goes on with the last message, which is the assistant's.
-            tools: functions as in OpenAI's API; models whose template knows none see them as text.
+            tools: functions as in OpenAI's API; models with a template that knows none see them as text.
             chat_template: Jinja source in place of the model's.
             chat_template_kwargs: variables of the template, as in {"enable_thinking": False}.
         """

@@ -74,7 +74,7 @@ class SpeculationStats:
     Attributes:
         method: name of the drafter.
         lossless: the acceptance rule keeps the model's distribution.
-        steps: passes of the model that committed output; drafts: those that verified drafted tokens.
+        steps: passes of the model that committed output; drafts: passes that verified drafted tokens.
         drafted, accepted, committed: tokens.
         drafted_per_position, accepted_per_position: tokens by depth, from the first drafted one on.
         draft_failures: calls of the drafter that failed.
@@ -167,7 +167,7 @@ class CompletionOutput:
         return display.answer_html(self, self._tokenizer)
 
 
-# What the engine says about a request: number of the answer, text, tokens, origins, completion or None; or an error.
+# An update of a request: number of the answer, text, tokens, origins, completion or None; or an error.
 Update = Union[tuple, BaseException]
 
 
@@ -283,7 +283,7 @@ class RequestOutput:
         if self._wake is not None:
             self._wake()
 
-    # Takes all updates that came; those of one answer are one.
+    # Takes all updates that came; updates of one answer are one.
     def _apply(self) -> None:
         diffs: Dict[int, list] = {}
         while self._updates:

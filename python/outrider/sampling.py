@@ -84,7 +84,7 @@ class SamplingParams:
         max_draft_tokens: drafted tokens of a step, at most.
         max_draft_len: drafted tokens of a path, at most.
         max_children: drafted continuations of one token, at most; 1 for chains.
-        methods: the drafters that draft, by name, of those that the engine was opened with.
+        methods: the names of the drafters that draft, among the drafters that the engine was opened with.
     """
 
     temperature: Optional[float] = None
@@ -163,7 +163,7 @@ def _texts(texts: Union[str, Sequence[str]]) -> List[str]:
 
 
 def _ours(arguments: Dict[str, Any]) -> Dict[str, Any]:
-    """The arguments under our names, without those that have no effect."""
+    """The arguments under our names, without arguments that have no effect."""
     arguments = dict(arguments)
     for name, values in _WITHOUT_EFFECT.items():
         if name in arguments and values and arguments[name] not in values:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module outrider.lib._engine, on which the package builds. It is no API of its own.
+// The module outrider.lib._engine, on which the package builds. It is no separate API.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace nb::literals;
 
-// A tokenizer is immutable, and shared by an engine and its results. Python wants a class of its own for
+// A tokenizer is immutable, and shared by an engine and its results. Python wants another class for
 // that.
 struct PythonTokenizer {
   std::shared_ptr<const Tokenizer> tokenizer;

@@ -15,8 +15,8 @@
 
 namespace outrider::py {
 
-// A drafter in Python. It works on a thread of its own, which the package starts, so that the engine need not
-// wait for ever: a drafter that is not done within the time limit is never asked again.
+// A drafter in Python. It works on another thread, which the package starts, so that the engine need not wait
+// for ever. A drafter that is not done within the time limit is never asked again.
 class PythonDrafter final : public Drafter {
  public:
   // Tokens, parents and probabilities by node. Parents count the root as 0; no parents: a chain. No
@@ -25,7 +25,7 @@ class PythonDrafter final : public Drafter {
 
   PythonDrafter(std::string name, double time_limit_s);
 
-  // For the thread of the drafter, which asks for a job, and then answers it or says why it cannot.
+  // For the thread of the drafter, which asks for a job, and then answers it or says why it cannot. A job is
   // (items, ended): an item is (sequence, is new, new tokens, prompt length, accepted tokens of the last
   // draft, levels, nodes); `ended` are sequences. None: the engine is closed.
   nanobind::object next_job();
@@ -69,7 +69,7 @@ class PythonDrafter final : public Drafter {
 
   DrafterTraits traits_;
   double time_limit_s_;
-  std::map<uint64_t, Known> known_;  // used by the engine's thread alone
+  std::map<uint64_t, Known> known_;  // used only by the engine's thread
   std::vector<uint64_t> ended_;      // likewise
 
   mutable std::mutex mutex_;  // guards the rest

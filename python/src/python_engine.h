@@ -35,8 +35,8 @@ class PythonEngine {
   // None).
   nanobind::list step();
 
-  // The text and the tokens of a chat. `body` is that of a request to the server, with messages, tools and
-  // variables of the template; `chat_template` replaces the model's, unless it is empty.
+  // The text and the tokens of a chat. `body` is the body of a request to the server, with messages, tools
+  // and variables of the template; `chat_template` replaces the model's, unless it is empty.
   nanobind::tuple chat_prompt(const std::string& body, const std::string& chat_template);
   std::shared_ptr<const Tokenizer> tokenizer() const;
   const std::vector<std::string>& warnings() const { return opened_.warnings; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package under test is the installed wheel; models are those of the repository."""
+"""The package under test is the installed wheel; models belong to the repository."""
 
 import json
 import os

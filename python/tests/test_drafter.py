@@ -20,7 +20,7 @@ class PromptLookup(Drafter):
 
 
 class Broken(Drafter):
-    """Does as it is told; keeps the requests that it saw."""
+    """Drafts as it is told; keeps the requests that it saw."""
 
     def __init__(self, work):
         super().__init__(max_draft_len=3)

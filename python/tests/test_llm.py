@@ -151,7 +151,7 @@ def test_chats_with_tools_and_templates(llm):
     assert "Looks around." in prompt["prompt"] and "a red ball" in prompt["prompt"]
     (control,) = llm.tokenizer.encode("<|im_end|>", add_special_tokens=False)
     assert llm.tokenizer.decode(prompt["prompt_token_ids"], False) == prompt["prompt"]
-    turns = prompt["prompt"].count("<|im_end|>") - 1  # that of the user is text
+    turns = prompt["prompt"].count("<|im_end|>") - 1  # the user's content is text
     assert prompt["prompt_token_ids"].count(control) == turns
     source = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}{{ mood }}"
     own = llm.chat_prompt(messages[:1], chat_template=source, chat_template_kwargs={"mood": "glad"})

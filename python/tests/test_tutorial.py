@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorial is a notebook that runs, and whose assertion of equality holds."""
+"""The tutorial is a notebook that runs, and its assertion of equality holds."""
 
 import json
 import os

@@ -89,8 +89,7 @@ class ThreadPool {
   using ErasedJob = void (*)(void* context, Worker worker);
   using Clock = std::chrono::steady_clock;
 
-  // Two numbers that change together: a job's, and shares (all of the job, or the shares taken from one
-  // worker).
+  // Two numbers that change together: a job's, and shares (of the job, or taken from one worker).
   struct Ticket {
     uint64_t packed = 0;
     static Ticket of(uint64_t job, int shares) { return {job << 16 | static_cast<uint64_t>(shares)}; }

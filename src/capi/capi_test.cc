@@ -186,7 +186,7 @@ TEST(CApi, ClosesWithRequestsThatRun) {
   EXPECT_EQ(heard.completion, nullptr);
 }
 
-// A drafter whose behaviour a test chooses.
+// A drafter with a behaviour that a test chooses.
 struct TestDrafter {
   int (*draft)(outrider_tree* tree, const outrider_draft_request& request) = nullptr;
   std::vector<std::string> calls = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors and exceptions of the C++ API as those of the C API.
+// Errors and exceptions of the C++ API as errors of the C API.
 #pragma once
 
 #include <exception>

@@ -63,8 +63,7 @@ constexpr std::array kShapes = {
 
 // Fixing some of the random bits makes usable numbers: floats keep sign and mantissa and share one exponent,
 // blocks get small half-precision scales. Scales of Q4_0 have both signs, because its numbers are negative on
-// average: otherwise all rows would become alike, layer by layer. The fixed `words` are at `offset` of every
-// block.
+// average: otherwise all rows would become alike by layers. The fixed `words` are at `offset` of every block.
 struct Fixture {
   DType dtype;
   int64_t offset;

@@ -12,7 +12,8 @@ namespace outrider {
 
 using StackSet = int32_t;
 
-// A return address: `node` above one of the stacks in `below`; if it is a loop, it has run `count` times.
+// A return address: `node` above one of the stacks in `below`; if it is a loop, it has run `count`
+// times.
 struct StackFrame {
   int32_t node = 0;
   int32_t count = 0;

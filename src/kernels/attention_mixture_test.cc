@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call with everything at once, chunks, chains and trees of two sequences, against each row alone in a
-// cache where all that the row does not see is NaN.
+// One call with everything at once, chunks, chains and trees of two sequences, against each row by itself in
+// a cache where all that the row does not see is NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>

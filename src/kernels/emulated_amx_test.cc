@@ -16,7 +16,7 @@ IsaOps emulated_amx_ops();
 
 namespace {
 
-// All else is that of avx512.
+// All else comes from avx512.
 const KernelTable* emulated_amx() {
   static const KernelTable table = [] {
     using Work = SharedWork<emulated_amx_ops, tile_layout>;

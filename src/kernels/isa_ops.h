@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of an instruction-set folder: loops over a worker's share, on plain data. Those folders call
+// The interface of an instruction-set folder: loops over a worker's share, on plain data. These folders call
 // no inline function of a shared header, because the linker could keep the copy compiled with their flags for
 // all callers; tools/check_isa_symbols.py proves it. Division of work, packing and allocation stay outside.
 #pragma once
@@ -120,7 +120,7 @@ struct IsaOps {
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 
-// A program has those of its architecture.
+// A program has the tables of its architecture.
 IsaOps reference_ops();
 IsaOps avx2_ops();
 IsaOps avx2_vnni_ops();

@@ -30,7 +30,7 @@ struct AttentionRow {
 };
 
 // Scaled dot-product attention, grouped queries: y[r, h] = softmax(cap(q[r, h] . K * scale) - slope[h] *
-// distance) V, where sinks[h] is one more score in the softmax, whose value is zero. The distance of an entry
+// distance) V, where sinks[h] is one more score in the softmax, with the value zero. The distance of an entry
 // is the number of entries that follow it in the row's list, which is the difference of their positions. The
 // sum runs over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail
 // give the same bits.
@@ -61,7 +61,7 @@ struct NormArgs {
   int64_t rows = 0;
   int64_t dim = 0;
   float epsilon = 0;
-  const float* bias = nullptr;  // [dim], of layer_norm alone; null: none
+  const float* bias = nullptr;  // [dim], only of layer_norm; null: none
 };
 
 // y = act(gate) * up where `is_gated`, x being [rows, 2 * dim] with the gate first; else y = act(x), x [rows,
@@ -96,9 +96,9 @@ struct RopeArgs {
 };
 
 // One step of one head of a gated delta net:
-//   new_state = decay * state + k' (rate * (v - decay * state' k)), and y = new_state' q
-// A state is a matrix [key_dim, value_dim] in tiles of kTileColumns columns, one after the other, each by
-// rows: columns of a tile that were further apart would compete for few places in the first-level cache.
+//   new_state = decay * state + k' (rate * (v - decay * state' k)), and y = new_state' q. A state is a matrix
+//   [key_dim, value_dim] in tiles of kTileColumns columns, one after the other, each by rows. Columns of a
+//   tile that were further apart would compete for few places in the first-level cache.
 // Its functions are always inlined: a copy compiled for one instruction set may not serve the whole program.
 struct DeltaArgs {
   static constexpr int64_t kTileColumns = 64;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract between models and instruction sets: one table of functions per instruction set, chosen once.
 //
-// Row invariance, the promise everything else stands on: the bits of an output row depend on that row's
-// inputs, on the weights' shape and on the row's own KV length only; never on how many rows share the call,
-// on the other rows' contents, on the worker count or on page size. Every table is deterministic; tables may
-// differ by rounding.
+// Row invariance is the promise everything else stands on. The bits of an output row depend only on that
+// row's inputs, on the weights' shape and on the row's own KV length. They never depend on how many rows
+// share the call, on the other rows' contents, on the worker count or on page size. Every table is
+// deterministic; tables may differ by rounding.
 //
 // Functions compute the share of one worker and never allocate, throw, or read the environment. The caller
 // separates dependent calls by a barrier (ThreadPool::run returns).
@@ -37,7 +37,7 @@ struct KernelTable {
   // Converts x to the layout that the weights need; one call serves all products that share x and layout.
   // Not needed where input_bytes() is 0.
   void (*pack_inputs)(const LinearArgs& args, Worker worker);
-  // Must follow pack_inputs() of all workers.
+  // The call must follow pack_inputs() of all workers.
   void (*linear)(const LinearArgs& args, Worker worker);
   void (*attention)(const AttentionArgs& args, Worker worker);
   void (*rms_norm)(const NormArgs& args, Worker worker);

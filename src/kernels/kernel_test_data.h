@@ -23,12 +23,12 @@ inline constexpr auto kAllDTypes = [] {
   return all;
 }();
 
-// Types whose groups' scales are products, which packing rounds to half precision.
+// Types where scales of groups are products, which packing rounds to half precision.
 inline bool has_rounded_scales(DType dtype) {
   return block_elements(dtype) > 1 && code_type(dtype).products > 0 && dtype != DType::kMXFP4;
 }
 
-// Tables of a test program that stand in for those of the same name which this machine cannot run.
+// Tables of a test program that stand in for tables of the same name which this machine cannot run.
 inline std::vector<const KernelTable*>& stand_ins() {
   static std::vector<const KernelTable*> tables;
   return tables;

@@ -23,13 +23,13 @@ enum class NibbleValues : uint8_t {
 const int8_t* nibble_numbers(NibbleValues values);
 
 // The tile numbers of a scale, given as the bits of its half-precision number, begin at tile_numbers() + bits
-// * kTileNumbersStride. Other bits than those of table_scale() lead to wrong numbers, not out of the table.
+// * kTileNumbersStride. Other bits than table_scale()'s lead to wrong numbers, not out of the table.
 inline constexpr int kTileNumbersStride = 2;
 
 // [scale][16] bf16: scale times the code's number, rounded to nearest even.
 const uint16_t* tile_numbers(NibbleValues values);
 
-// The nearest half-precision number that the table has: one whose last three bits are zero. Ties go to the
+// The nearest half-precision number that the table has: one with three zero bits at its end. Ties go to the
 // even one; infinities, NaN and the sign stay.
 uint16_t table_scale(uint16_t half);
 

@@ -63,8 +63,8 @@ Result<PackedMatrix> row_layout(const MatrixSource& source);
 // memory.
 Status allocate(PackedMatrix& packed);
 
-// Writes row `row` of a packed matrix as f32 [k]. The numbers are those of dequantize_row(), except that
-// packing for vectors or tiles rounds scales that are products (K-quants and most IQ types) to half
+// Writes row `row` of a packed matrix as f32 [k]. The numbers equal dequantize_row()'s, but packing rounds
+// some scales. For vectors or tiles it rounds scales that are products (K-quants and most IQ types) to half
 // precision, and the scales of 4-bit codes in tiles to eight significant bits.
 void unpack_row(const PackedMatrix& packed, int64_t row, float* out);
 

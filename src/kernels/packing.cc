@@ -286,7 +286,7 @@ WeightLayout pair_layout(DType dtype) {
   return dtype == DType::kBF16 ? WeightLayout::kPairs : dot_layout(dtype);
 }
 
-// F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
+// F32 and F16 weights have more bits than a bf16 tile holds. Decoding 8-bit codes to it costs more than the
 // memory they save, so codes that 8-bit tiles can multiply (Q8_0, Q5_0) are multiplied as they are.
 WeightLayout tile_layout(DType dtype) {
   if (dtype == DType::kBF16) return WeightLayout::kTiles;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefetches change no bits, so that no other test notices where kernels forget some of the weights. Here the
-// kernels of products are compiled once more, with a function in the place of the instruction. Those of AMX
-// leave scales to the processor's own prefetcher, on purpose (docs/notes/kernels.md).
+// kernels of products are compiled once more, with a function in the place of the instruction. Products of
+// AMX leave scales to the processor's own prefetcher, on purpose (docs/notes/kernels.md).
 #if defined(__x86_64__)
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Record g_record;
 
 struct RecordedTable {
   IsaOps ops;
-  std::vector<DType> types;  // whose products are its own
+  std::vector<DType> types;  // with its own products
 };
 
 const std::map<std::string_view, RecordedTable>& recorded_tables() {

@@ -25,7 +25,7 @@ double squared_error(const Floats& x, const Floats& y) {
   return sum;
 }
 
-// Root mean square of the error over that of the numbers.
+// Root mean square of the error over the root mean square of the numbers.
 double relative_error(DType dtype, const Floats& x) {
   return std::sqrt(squared_error(x, round_trip(dtype, x)) / squared_error(x, Floats(x.size())));
 }

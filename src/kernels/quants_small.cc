@@ -70,7 +70,7 @@ void quantize_range(const float* x, int high, Block& block) {
   put_codes(codes, block);
 }
 
-// The code of E2M1 whose number is nearest; of two as near, the lower one.
+// The code of E2M1 with the nearest number; of two as near, the lower one.
 int nearest_fp4(float in_steps) {
   const int8_t* numbers = nibble_numbers(NibbleValues::kFp4);
   int nearest = 0;
@@ -83,7 +83,7 @@ int nearest_fp4(float in_steps) {
   return nearest;
 }
 
-// The code of IQ4_NL whose number is nearest. The numbers ascend.
+// The code of IQ4_NL with the nearest number. The numbers ascend.
 int nearest_iq4(float in_steps) {
   const int8_t* numbers = nibble_numbers(NibbleValues::kIq4);
   int code = 0;

@@ -5,8 +5,8 @@
 
 namespace outrider {
 
-// The block made of x[0, 32), a function of these numbers alone. All but IQ4_NL, whose scale is searched for,
-// are rounded as GGUF's reference quantiser does.
+// The block made of x[0, 32), a function of only these numbers. All types are rounded as GGUF's reference
+// quantiser does, except IQ4_NL, where the scale is searched for.
 void quantize_block(const float* x, BlockQ8_0& block);
 void quantize_block(const float* x, BlockQ4_0& block);
 void quantize_block(const float* x, BlockQ4_1& block);

@@ -92,7 +92,7 @@ double expected_number(DType dtype, const uint8_t* block, int i) {
     case DType::kI8:
       return static_cast<int8_t>(block[0]);  // the scale stands before the row
     default:
-      return std::nan("");  // compared with the reference package alone
+      return std::nan("");  // compared only with the reference package
   }
 }
 

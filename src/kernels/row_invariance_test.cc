@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's bits depend on that row only: every operation of every table, compared bit by bit with the row
-// alone.
+// A row's bits depend on that row only: every operation of every table, compared bit by bit with a call for
+// only this row.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST(RowInvariance, Linear) {
   }
 }
 
-// Products take rows in tiles and in chunks of tiles, whose borders depend on their number.
+// Products take rows in tiles and in chunks of tiles; the borders depend on their number.
 TEST(RowInvariance, EveryRowOfManyTiles) {
   for (const KernelTable* table : tables_to_test()) {
     for (const DType dtype :

@@ -71,8 +71,8 @@ TEST(LayerNorm, WorksInPlaceAndWithoutBias) {
   }
 }
 
-// Also where the state is written over, and where the value size is no multiple of a vector.
-// The numbers of steps of one head, with states as matrices in the order of DeltaArgs::place.
+// This holds also where the state is written over, and where the value size is no multiple of a vector. The
+// numbers of steps of one head, with states as matrices in the order of DeltaArgs::place.
 struct DeltaSteps {
   static constexpr int64_t kKeyDim = 20;
 
@@ -123,8 +123,8 @@ TEST(DeltaSteps, AgreeWithDoublePrecision) {
   }
 }
 
-// Two branches of three steps each: first both from one state, then each in its own place. Alone, no step is
-// in place.
+// Two branches of three steps each: first both from one state, then each in its own place. A single step is
+// not in place.
 TEST(DeltaSteps, HaveTheBitsOfStepsOneByOne) {
   for (const KernelTable* table : tables_to_test()) {
     for (const int64_t value_dim : {12, 64, 128, 129}) {

@@ -60,7 +60,7 @@ void visit_block_type(DType dtype, Visit&& visit) {
 
 float magnitude(uint16_t half) { return std::fabs(f16_to_f32(half)); }
 
-// The largest half-precision scale of a block; of those without one, the largest scale of a group.
+// The largest half-precision scale of a block; of blocks without one, the largest scale of a group.
 template <typename Block>
 float largest_of(const Block& block) {
   if constexpr (requires { block.dmin; }) {

@@ -37,7 +37,7 @@ struct WeightCodes {
 void read_codes(DType dtype, const std::byte* row, int64_t begin, int64_t elements, WeightCodes& out);
 
 // A power of two that keeps scale / unit and min / unit of a row within half precision and away from its
-// subnormal numbers; 1 for types whose scales are half-precision numbers.
+// subnormal numbers; 1 for types with half-precision scales.
 float scale_unit(DType dtype, const std::byte* row, int64_t elements);
 
 }  // namespace outrider

@@ -41,7 +41,7 @@ class AnswerReader {
   std::vector<int64_t> usage_growth_, logprobs_;
 };
 
-// The counters of a Prometheus text whose names end in spec_decode_num_drafts, _num_draft_tokens,
+// The counters of a Prometheus text with names that end in spec_decode_num_drafts, _num_draft_tokens,
 // _num_accepted_tokens and _num_accepted_tokens_per_pos, summed over all other labels.
 std::optional<SpeculationCounts> speculation_of_metrics(std::string_view text);
 

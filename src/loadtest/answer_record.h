@@ -62,9 +62,9 @@ struct AnswerRecord {
   std::optional<double> tpot_ms() const;
 };
 
-// The time between two tokens. The tokens of one arrival share the time since the previous arrival, and those
-// that arrived with the first token took none. A request of N tokens has N - 1 latencies, and their mean is
-// its TPOT.
+// The time between two tokens. The tokens of one arrival share the time since the previous arrival, and
+// tokens that arrived with the first token took none. A request of N tokens has N - 1 latencies, and their
+// mean is its TPOT.
 struct TokenLatency {
   double at_ms = 0;
   double ms = 0;

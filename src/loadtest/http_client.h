@@ -32,7 +32,7 @@ struct HttpEnd {
   std::string message;  // from the operating system
 };
 
-// Receives a response, in the thread of run(). Times are those of now_ms().
+// Receives a response, in the thread of run(). Times come from now_ms().
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;

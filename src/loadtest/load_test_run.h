@@ -17,7 +17,7 @@ struct LevelRecord {
   LoadTestLevel level = {};
   double duration_ms = 0;  // from the first request to the last answer
   int peak_concurrency = 0;
-  std::vector<AnswerRecord> requests = {};  // in the order of their beginning; time 0 is that of the first
+  std::vector<AnswerRecord> requests = {};  // in the order of their beginning; time 0 is the first one's
   std::optional<SpeculationCounts> server_speculation =
       {};  // difference of /metrics after and before the level
 };

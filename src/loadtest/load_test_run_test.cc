@@ -42,7 +42,7 @@ struct Script {
 
 using Request = http::request<http::string_body>;
 
-// Serves every connection on a thread of its own.
+// Serves every connection on another thread.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::function<Script(const Request&)> answer) : answer_(std::move(answer)) {

@@ -12,8 +12,7 @@
 namespace outrider {
 
 // The unigram language model of Kudo (arXiv 1804.10959): every piece has a log-probability, and a word is cut
-// where the sum over its pieces is greatest. Results equal the results of Hugging Face tokenizers, ties
-// included.
+// where the sum over its pieces is greatest. Results equal Hugging Face tokenizers, ties included.
 class UnigramModel final : public SubwordModel {
  public:
   // `piece_ids` has every piece of `spec`, which must outlive the model. Error: there are no scores.

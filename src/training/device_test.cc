@@ -92,7 +92,7 @@ class DeviceTest : public HeadRunTest {
     EXPECT_LT(last, first);
   }
 
-  // Has the moved target write two texts.
+  // The moved target writes two texts.
   void write_texts() {
     const std::vector<TokenId> prompt = {1, 2, 3};
     const std::vector<WritingTask> tasks = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A steady engine step allocates nothing, on any thread. The exceptions are drafters that learn from the text
-// (NGram's pool grows with it), sinks, the rejection rule's residual distributions, tokens that stand for
-// more than 15 bytes of text, and sequences that grow beyond 65536 tokens.
+// (NGram's pool grows with it), sinks, and the rejection rule's residual distributions. Others are tokens
+// that stand for more than 15 bytes of text, and sequences that grow beyond 65536 tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines whose layers do not all fit into memory: the text is that of an engine in memory, with every way to
-// draft, and a disk that fails ends the request with an error.
+// Engines with layers that do not all fit into memory: the text equals the text of an engine in memory, with
+// every way to draft, and a disk that fails ends the request with an error.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests whose trees come from outside the engine: the output is that of plain decoding, whatever is
+// Requests with trees that come from outside the engine: the output equals plain decoding, whatever is
 // offered and whenever, and nobody waits for a tree but its own request.
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ class Offers {
     watched->id = *id;
   }
 
-  // Offers trees to one in `share` of all requests, those that offer none included.
+  // Offers trees to one in `share` of all requests, also of requests that offer none.
   void offer(unsigned share) {
     for (const auto& watched : watched_) {
       if (random_() % share == 0) engine_->offer(watched->id, random_tree(*watched, random_));

@@ -52,7 +52,7 @@ std::vector<float> embedding_of(Engine& engine, Pooling pooling, const std::stri
   return completion.ok() ? completion->embedding : std::vector<float>();
 }
 
-// The states of every prompt row from one pass over the model alone.
+// The states of every prompt row from one pass over the model, without an engine.
 std::vector<std::vector<float>> states_of(const Engine& engine, const std::vector<TokenId>& tokens) {
   Model& model = *engine.parts().target;
   KvCache& cache = *engine.parts().cache;

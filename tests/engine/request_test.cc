@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of requests, on the built-in models: log-probabilities, several answers to one prompt, constraints
-// and speculation by request. The output must be that of plain decoding.
+// and speculation by request. The output must equal plain decoding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -340,7 +340,7 @@ TEST(Requests, SayWhatTheCacheHadOfTheirPrompt) {
   EXPECT_GT(completions[8].queue_ms, completions[0].queue_ms + completions[0].decode_ms / 2);
 }
 
-// A prompt of one token, or one that is in the cache, has no step of its own.
+// A prompt of one token, or one that is in the cache, has no separate step.
 TEST(Requests, SayWhenTheFirstTokenCame) {
   const auto engine = open("None");
   Request request = request_for(*engine);
@@ -453,7 +453,7 @@ TEST(Constraints, OfOnePhraseGiveItWithFewPassesAndEndByThemselves) {
         const Completion completion = completion_of(*engine, request);
         EXPECT_EQ(completion.tokens, phrase) << drafter;
         EXPECT_EQ(completion.finish_reason, FinishReason::kStop);
-        // Log-probabilities are those of the unmasked logits.
+        // Log-probabilities come from the unmasked logits.
         EXPECT_LT(completion.logprobs[0].logprob, -1.0f);
         const auto size = static_cast<int64_t>(phrase.size());
         EXPECT_EQ(completion.speculation.accepted, completion.speculation.drafted) << drafter;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draft models with other tokenizers than the target's: vocabularies of published models under small models
-// that repeat a row of words. Output is that of plain decoding, drafts are accepted, and texts are those of a
-// slow reference.
+// that repeat a row of words. Output equals plain decoding, drafts are accepted, and texts equal the texts of
+// a slow reference.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -113,7 +113,7 @@ class WordModel {
       for (float& value : add(norm, {kHidden}, 0.0f)) value = 1.0f;
   }
 
-  // Numbers up to `size` that depend on the name and the place alone.
+  // Numbers up to `size` that depend only on the name and the place.
   std::vector<float>& add(const std::string& name, const Shape& shape, float size) {
     infos_.push_back({.name = name, .dtype = DType::kF32, .shape = shape});
     std::vector<float>& values = values_[name];

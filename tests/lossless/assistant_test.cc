@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma 4's assistant in the engine: output is that of plain decoding, and targets that it does not fit are
+// Gemma 4's assistant in the engine: output equals plain decoding, and targets that it does not fit are
 // refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

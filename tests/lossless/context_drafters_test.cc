@@ -144,7 +144,7 @@ TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
     const SpeculativeOptions usual = options(named);
     EXPECT_EQ(usual.decoding_type, method);
     EXPECT_EQ(usual.tree.kind, method == Method::kMoa ? TreeKind::kDynamic : TreeKind::kChain);
-    // Levels; places of a block, whose first may be the pending token's.
+    // Levels; places of a block; the first may be the pending token's.
     const bool drafts_all = method == Method::kMoa || std::string(GetParam().name) == "dspark";
     EXPECT_EQ(usual.max_draft_len, drafts_all ? 6 : 5);
     if (method == Method::kMoa) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines whose target is divided among ranks, here threads: every way to draft writes the text of one rank,
-// and a rank that ends in the middle of a request ends it with an error.
+// Engines with a target that is divided among ranks, here threads: every way to draft writes the text of one
+// rank, and a rank that ends in the middle of a request ends it with an error.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +19,7 @@ struct Division {
   int stages = 1;
 };
 
-// The files of a drafter; the draft model for those that need none.
+// The files of a drafter; the draft model for drafters that need none.
 std::string files_of(const std::string& drafter) {
   for (const char* head : {"eagle3", "medusa", "mtp", "moa"}) {
     if (drafter == head) return kModels + "outrider-" + head;

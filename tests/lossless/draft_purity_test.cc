@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trees of a drafter with a network are a function of the text and the seed, to the last bit of their
-// probabilities: alone, beside other sequences, after rejections, after cached pages of others, and after
-// preemption. One stale, missing or misplaced entry of its caches changes a tree, though it never changes the
-// output.
+// probabilities. This holds with and without other sequences, after rejections, after cached pages of others,
+// and after preemption. One stale, missing or misplaced entry of its caches changes a tree, though it never
+// changes the output.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -103,10 +103,10 @@ Agreement compare(const Trees& expected, const Trees& found) {
   return agreement;
 }
 
-// A drafter whose trees depend on text and seed alone.
+// A drafter with trees that depend only on text and seed.
 struct Pure {
   std::string name, speculative;
-  std::unique_ptr<FakeHead> (*make)() = nullptr;  // null: its files are those of another small model
+  std::unique_ptr<FakeHead> (*make)() = nullptr;  // null: its files belong to another small model
   std::string target = small_target();
 };
 

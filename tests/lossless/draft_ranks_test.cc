@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft models that draft on ranks of their own, here threads: for every rule and number of ranks the text is
-// that of drafts made with the target, and a draft rank that ends changes nothing but speed.
+// Draft models that draft on separate ranks, here threads. For every rule and number of ranks the text equals
+// the text of drafts made with the target, and a draft rank that ends changes nothing but speed.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -165,7 +165,7 @@ TEST(DraftRanks, SequencesTakeTurns) {
   EXPECT_GT(steps(2), steps(0) + 5);
 }
 
-// A job of threads whose draft ranks may end before an exchange.
+// A job of threads with draft ranks that may end before an exchange.
 class MortalJob {
  public:
   // end: the exchange before which rank `victim` ends

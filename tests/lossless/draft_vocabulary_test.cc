@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters that propose some of the target's tokens alone (speculative_token_map, d2t).
+// Drafters that propose only some of the target's tokens (speculative_token_map, d2t).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

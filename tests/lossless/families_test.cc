@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains and trees leave the output of small random models of every family alone, greedily and sampled, with
-// pages of one entry and of many, also where pages before the sliding windows are given back.
+// Chains and trees do not change the output of small random models of every family, greedily and sampled.
+// Pages have one entry or many, also where pages before the sliding windows are given back.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                                          "glm4_moe_lite"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Every drafter without a network of its own, with every tree.
+// Every drafter without a network, with every tree.
 void expect_no_drafter_changes(std::span<const char* const> models) {
   constexpr std::array kDrafters = {"ngram",
                                     "suffix",

@@ -229,7 +229,7 @@ std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::share
   return texts;
 }
 
-// A request whose trees are offered, as far as its sink knows.
+// A request with offered trees, as far as its sink knows.
 struct Offered {
   RequestId id = 0;
   std::vector<TokenId> text;

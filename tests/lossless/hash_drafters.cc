@@ -134,7 +134,7 @@ class HashDrafter final : public Drafter {
   TopNodes likeliest_;
 };
 
-// Compares the trees of DraftTarget with those that its model grows over whole texts. If time has a price
+// Compares the trees of DraftTarget with the trees that its model grows over whole texts. If time has a price
 // (DraftRequest::rate), the depth of a tree depends on measured times, so every other call drafts without a
 // price, and only these trees are compared.
 class ComparedDraft final : public DrafterWrapper {

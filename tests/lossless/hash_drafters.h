@@ -52,19 +52,19 @@ class FailingModel final : public HashModel {
   int passes_ = 0;
 };
 
-// Counts of trees that were compared with those that the same model grows over whole texts, without a cache.
+// Counts of trees compared with the trees that the model grows over whole texts, without a cache.
 struct DraftComparison {
   int64_t trees = 0;
   int64_t differing = 0;
 };
 
-// DraftTarget with that model, which has a KV cache of its own. A wrong entry there changes no output, but
+// DraftTarget with that model, which has a separate KV cache. A wrong entry there changes no output, but
 // lowers the acceptance. `comparison` must outlive it.
 std::shared_ptr<Drafter> hash_draft_target(std::unique_ptr<HashModel> model,
                                            const SpeculativeOptions& options, const DrafterContext& context,
                                            DraftComparison& comparison);
 
-// A drafter whose trees are changed after it has computed them.
+// A drafter with trees that are changed after it has computed them.
 std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed);
 
 }  // namespace outrider

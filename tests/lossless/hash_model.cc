@@ -30,7 +30,7 @@ State state_of(uint64_t hash) {
   return {static_cast<float>(hash & kMask), static_cast<float>(hash >> 24 & kMask)};
 }
 
-// A poisoned KV entry holds NaN, which no integer represents; a row that reads one has a state of its own.
+// A poisoned KV entry holds NaN, which no integer represents; a row that reads one has another state.
 int64_t as_integer(float value) {
   return std::isnan(value) ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of two layers without numerics. An entry of the first layer is (token, position), an entry of the
-// second is a hash of all entries of the first that its row saw, in order, and the logits are a pure function
-// of all entries of the second that the row sees. One stale, missing, extra or misplaced entry of either
-// layer changes the next token. Some instances have a third layer as well, with a state that is a hash of all
-// entries so far. A draft model is another instance, which differs from the target for some
+// A model of two layers without numerics. An entry of the first layer is (token, position), and an entry of
+// the second is a hash of all entries of the first that its row saw, in order. The logits are a pure
+// function of all entries of the second that the row sees. One stale, missing, extra or misplaced entry of
+// either layer changes the next token. Some instances have a third layer as well, with a state that is a
+// hash of all entries so far. A draft model is another instance, which differs from the target for some
 // texts.
 #pragma once
 
@@ -25,7 +25,7 @@ inline constexpr int64_t kOutputs = kLetters + 1 + kPadding;
 
 class HashModel : public Model {
  public:
-  // For this share of all texts its logits differ from those of the model with error 0, depending on `seed`.
+  // For this share of all texts its logits differ from the model with error 0, depending on `seed`.
   explicit HashModel(double error_rate = 0.0, uint64_t seed = 0, bool has_state = false);
 
   const ModelConfig& config() const override { return config_; }
@@ -34,7 +34,7 @@ class HashModel : public Model {
   int64_t weight_bytes() const override { return 0; }
   Status reserve(int64_t, int64_t) override { return {}; }
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
-  // Every subset runs the first layer alone, whose logits resemble those of both layers.
+  // Every subset runs only the first layer; its logits resemble the logits of both layers.
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
 
   void tap(FeatureTaps taps) override { OUTRIDER_CHECK(taps.count() == 0); }  // it has no inner state

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Goldens of Gemma 4's assistant, which attends to keys and values of its target and has none of its own.
+"""Goldens of Gemma 4's assistant, which attends to keys and values of its target and makes none.
 
     python tools/head_goldens/assistant.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors. Weights, and the target's keys, values and states, are functions of their names
-(common.fake); embeddings are those of tests/data/models/gemma4. The file holds the config and shapes of two
+(common.fake); embeddings come from tests/data/models/gemma4. The file holds the config and shapes of two
 checkpoints, without and with clusters of tokens, and for drafts of two levels the logits and states of every row.
 """
 
@@ -23,7 +23,7 @@ TYPES = ["sliding_attention", "sliding_attention", "full_attention"]
 HEAD_DIM = {"sliding_attention": 8, "full_attention": 16}
 KV_HEADS = {"sliding_attention": 2, "full_attention": 1}  # of the target
 CLUSTERS, USED_CLUSTERS = 24, 3
-FIRST = [7, 130, 22]  # tokens of the first level's rows, each of a draft of its own
+FIRST = [7, 130, 22]  # tokens of the first level's rows, each of a separate draft
 SECOND = [99, 3, 287]
 STRIDE = 9  # every ninth logit is kept
 

@@ -24,7 +24,7 @@ def output_folder():
 
 
 def fake(name, shape):
-    """Returns the numbers of fake_tensor() in src/draft_heads/fake_head.h, a function of name and index alone.
+    """Returns the numbers of fake_tensor() in src/draft_heads/fake_head.h, a function of only name and index.
 
     Matrices lie in [-0.2, 0.2), norms about 1, biases in [-0.2, 0.2).
     """
@@ -145,7 +145,7 @@ def depths(parents):
 
 
 class Target:
-    """A model of tests/data/models with `layers` layers, which repeat those of the file."""
+    """A model of tests/data/models with `layers` layers, which repeat the layers of the file."""
 
     def __init__(self, name, layers):
         config = json.loads((ROOT / "models" / name / "config.json").read_text())

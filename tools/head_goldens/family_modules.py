@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Goldens of MTP modules whose layer is one of the target's family.
+"""Goldens of MTP modules with a layer of the target's family.
 
     python tools/head_goldens/family_modules.py [out_dir]        default: tests/data/heads
 
-Needs torch, numpy, safetensors and transformers 5, whose own decoder layers of the targets in tests/data/models get the
-fake weights of common.py. Names are those of published checkpoints, with a matrix for each expert. Each path of a tree is
-computed by itself and from the beginning.
-"""
+Needs torch, numpy, safetensors and transformers 5. Its decoder layers of the targets in tests/data/models get the fake
+weights of common.py. Names are the same as in published checkpoints, with a matrix for each expert. Each path of a tree
+is computed by itself and from the beginning. """
 
 import json
 import re

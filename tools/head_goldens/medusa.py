@@ -5,7 +5,7 @@
     python tools/head_goldens/medusa.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors (made with torch 2.x). Weights and the states that the heads read are functions of
-their names (common.fake), so the file holds results alone.
+their names (common.fake), so the file holds only results.
 """
 
 import json
@@ -28,7 +28,7 @@ class ResBlock(nn.Module):
 
 
 def medusa(blocks):
-    """A list of heads whose state dict has the published names: 0.0.linear.weight, ..., 0.<blocks>.weight."""
+    """A list of heads; the state dict has the published names: 0.0.linear.weight, ..., 0.<blocks>.weight."""
     return nn.ModuleList(
         nn.Sequential(*(ResBlock(HIDDEN) for _ in range(blocks)), nn.Linear(HIDDEN, VOCAB, bias=False))
         for _ in range(HEADS)

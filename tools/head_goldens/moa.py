@@ -5,7 +5,7 @@
     python tools/head_goldens/moa.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors (made with torch 2.x). Weights are functions of their names (common.fake), so
-the file holds results alone: the states that cross-attention reads, and the logits after a drafted tree.
+the file holds only results: the states that cross-attention reads, and the logits after a drafted tree.
 """
 
 import json
@@ -47,7 +47,7 @@ class Moa:
         """Returns the input of cross-attention for each committed token, [tokens, hidden]."""
         if not self.uses_lsa:
             return last_hidden
-        # Per layer and token: the keys and values of head 0, those of head 1, ...
+        # Per layer and token: the keys and values of head 0, of head 1, ...
         stacked = torch.stack([torch.cat(entries, -1).flatten(1) for entries in cache], 1)
         everything = torch.ones(LAYERS, LAYERS, dtype=torch.bool)
         places = torch.arange(LAYERS)
@@ -67,12 +67,12 @@ class Moa:
         # Self-attention runs over the embeddings of all tokens.
         known = self.sa.key_value(self.sa.norm("input_layernorm", target.embed(TOKENS[:-1])), before)
         x, _ = self.sa.run(target.embed(TREE_TOKENS), positions, mask, known)
-        # Cross-attention sees the committed tokens alone; both streams share one norm.
+        # Cross-attention sees only the committed tokens; both streams share one norm.
         if self.uses_cross:
             k, v = self.ca.key_value(self.ca.norm("input_layernorm", context), before)
             q = self.ca.query(self.ca.norm("input_layernorm", x), positions)
             x = self.ca.finish(x, attend(q, k, v, mask[:, :committed]))
-        # The frozen layers see the target's own keys and values and those of the nodes.
+        # The frozen layers see the keys and values of the target and of the nodes.
         for index in range(LAYERS - tli, LAYERS):
             x, _ = target.layers[index].run(x, positions, mask, cache[index])
         return context, target.head(target.norm(x) if tli > 0 else x)
@@ -85,7 +85,7 @@ def main():
         ("llama", False, True, True, 4, (0, 1, 2)),
         ("qwen2", True, True, True, 4, (0, 2)),
         ("qwen3", False, True, True, 4, (1,)),  # keys and values are wider than the hidden size
-        ("llama", False, True, True, 2, (0,)),  # a number of heads of its own
+        ("llama", False, True, True, 2, (0,)),  # another number of heads
         ("llama", False, False, True, 4, (0, 1)),
         ("llama", False, True, False, 4, (0,)),
     ):

@@ -5,9 +5,8 @@
     python tools/head_goldens/pard.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors. A text and masks after it are computed from the beginning, with plain causal
-attention: no cache. Weights are functions of their names (common.fake), shapes those of make_pard() in
-tests/lossless/test_heads.cc.
-"""
+attention: no cache. Weights are functions of their names (common.fake), shapes come from make_pard() in
+tests/lossless/test_heads.cc. """
 
 import json
 

@@ -5,10 +5,10 @@
     python tools/head_goldens/training.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are functions of their
-names (common.fake). The code follows the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840), P-EAGLE's masks,
-DeepSeek-V3's module unrolled the same way, Medusa-1's decayed cross-entropy (2401.10774), EAGLE's feature regression
-(2401.15077), a draft model distilled by either divergence, and PARD's with masks (2504.18583).
-"""
+names (common.fake). The code follows the published descriptions with dense masks. These are EAGLE-3's training-time
+test (2503.01840), P-EAGLE's masks, and DeepSeek-V3's module unrolled the same way. Others are Medusa-1's decayed
+cross-entropy (2401.10774), EAGLE's feature regression (2401.15077), a draft model distilled by either divergence, and
+PARD's with masks (2504.18583). """
 
 import json
 

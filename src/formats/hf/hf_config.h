@@ -10,9 +10,8 @@
 
 namespace outrider {
 
-// Reads the text of config.json and of generation_config.json (empty: there is none). The end-of-text ids of
-// the second take precedence. Missing keys have the defaults of Hugging Face's configuration class of the
-// family.
+// Reads the text of config.json and of generation_config.json (empty: there is none). Its end-of-text ids
+// take precedence. Missing keys have the defaults of Hugging Face's configuration class of the family.
 //
 // Errors: malformed JSON; an architecture, RoPE scaling, activation or quantization that is not supported
 // (named, with the list of what is); missing or mistyped keys; numbers that fail validate().

@@ -19,8 +19,7 @@ namespace outrider {
 // lies beyond its storage or is not stored row by row.
 Result<StoredTensors> parse_torch_file(std::span<const std::byte> bytes, std::string_view name);
 
-// The whole numbers of a list in such a file. Errors: the errors of read_stored_zip() and
-// read_integer_list().
+// The whole numbers of a list in such a file. Errors: as of read_stored_zip() and read_integer_list().
 Result<std::vector<int64_t>> parse_torch_list(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace outrider

@@ -118,8 +118,7 @@ Result<GrammarExpr> SchemaCompiler::convert_array(const SchemaJson& schema, cons
   if (schema.contains("uniqueItems") && schema["uniqueItems"] != false) {
     return error(place.member("uniqueItems"), "only false is supported");
   }
-  // Before draft 2020-12, a list in items had the meaning of prefixItems, and additionalItems the meaning of
-  // items.
+  // Before draft 2020-12, a list in items meant prefixItems, and additionalItems meant items.
   const bool is_old = schema.contains("items") && schema["items"].is_array();
   const char* const prefix_keyword = is_old ? "items" : "prefixItems";
   const char* const rest_keyword = is_old ? "additionalItems" : "items";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit tiles: inputs are the left operand, a panel of kChannels weights as it stands the right
-// one. Sums are integers, so the bits are those of simd/code_linear.h. Unnamed namespace on purpose, see
+// one. Sums are integers, so the bits equal simd/code_linear.h's. Unnamed namespace on purpose, see
 // isa_ops.h.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products on bf16 tiles: weights are the left operand, 16 features by 32 inputs, so that a row of a tile
-// shares its scales; inputs rounded to bf16 are the right one, a column per row of the batch.
+// shares its scales. Inputs rounded to bf16 are the right one, a column per row of the batch.
 //
 // The sum of one output is one chain over the inputs, a tile's depth at a time, kept exactly in f32 when it
-// leaves the registers: its bits do not depend on the number of rows. Unnamed namespace on purpose, see
+// leaves the registers. Its bits do not depend on the number of rows. Unnamed namespace on purpose, see
 // isa_ops.h.
 #pragma once
 
@@ -156,7 +156,7 @@ void multiply_block(const Chunk& chunk, Weights& weights, int64_t block, int64_t
 
 // Multiplies the decoded blocks of a stretch by a pair of row tiles; sums of more than one pair wait in
 // memory between stretches. The first pair decodes blocks of the stretch, the last one the first block of the
-// next stretch, in whose place it has already been.
+// next stretch, in a place that it has already read.
 template <int kTiles, typename Weights>
 void multiply_stretch(const Chunk& chunk, Weights& weights, Range blocks, int64_t pair,
                       Bf16 (&decoded)[kBlocksOfStretch][kBlockNumbers], float* sums) {

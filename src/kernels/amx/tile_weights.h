@@ -104,8 +104,8 @@ inline __m512i shift_words(__m512i words, int bits) {
   return _mm512_mulhi_epu16(words, factor);
 }
 
-// Bit `bit` of words 16 to 31 set, that of the others cleared: indices of a step's second half, which is a
-// group of its own where groups have 16 inputs, lead to the second half of a table.
+// Bit `bit` of words 16 to 31 set, and of the other words cleared. Where groups have 16 inputs, a step's
+// second half is another group, and its indices lead to the second half of a table.
 inline __m512i split_halves(__m512i indices, int bit) {
   const __m512i mask = _mm512_set1_epi16(static_cast<int16_t>(1 << bit));
   const __m512i upper = _mm512_inserti64x4(_mm512_setzero_si512(), _mm512_castsi512_si256(mask), 1);
@@ -113,8 +113,8 @@ inline __m512i split_halves(__m512i indices, int bit) {
   return _mm512_ternarylogic_epi32(indices, mask, upper, kClearThenSet);
 }
 
-// Word i of a row of codes holds those of inputs i, 32 + i, 64 + i and 96 + i. Their numbers stand in a table
-// (nibble_values.h), sixteen bf16 to a scale. Two scales' numbers, or one's twice, fill a register: one
+// Word i of a row of codes holds the codes of inputs i, 32 + i, 64 + i and 96 + i. Their numbers stand in a
+// table (nibble_values.h), sixteen bf16 to a scale. Two scales' numbers, or one's twice, fill a register: one
 // permutation looks 32 of them up, by the lowest five bits of each index.
 template <int kGroup>
 struct NibbleTiles : CodeBlocks<kGroup, 64, false> {
@@ -155,10 +155,10 @@ struct NibbleTiles : CodeBlocks<kGroup, 64, false> {
   }
 };
 
-// Decodes codes whose values follow from scale and min. As f32 those of a group fill one register; the upper
-// words of it are the bf16 values by truncation and are found with 2 code + 1 as index, whose upper bits do
-// not matter (a second group is found by the bit above). Scales are 1 + 1/384 too large: this offsets the
-// average loss by truncation and leaves numbers of eight bits unchanged.
+// Decodes codes with values that follow from scale and min. As f32 the values of a group fill one register;
+// the upper words of it are the bf16 values by truncation. They are found with 2 code + 1 as index; its upper
+// bits do not matter (a second group is found by the bit above). Scales are 1 + 1/384 too large: this offsets
+// the average loss by truncation and leaves numbers of eight bits unchanged.
 template <int kGroup>
 struct MinNibbleTiles : ScaledBlocks<kGroup, 64, true> {
   using Base = ScaledBlocks<kGroup, 64, true>;

@@ -21,7 +21,7 @@ struct Avx2 {
   static constexpr int kRowsAtOnce = 6;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
-  static constexpr int kScoredQueries = 3;    // queries at most whose scores are summed side by side
+  static constexpr int kScoredQueries = 3;    // queries at most with scores that are summed side by side
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 8, 4, 3, 2, 2};
 
@@ -59,7 +59,7 @@ struct Avx2 {
     const __m128 pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
     return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
   }
-  // Number i of the result is sum(v[i]), with its bits: additions are those of sum(), for all vectors at
+  // Number i of the result is sum(v[i]), with its bits: the additions of sum(), for all vectors at
   // once.
   static Floats sums(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm256_add_ps); }
   // Number i of the result is largest(v[i]).
@@ -78,7 +78,7 @@ struct Avx2 {
     }
     return combine(_mm256_shuffle_ps(pairs[0], pairs[1], 0x88), _mm256_shuffle_ps(pairs[0], pairs[1], 0xDD));
   }
-  // The vector whose result comes out in its place when it enters combine_lanes() as number i.
+  // The vector that must enter combine_lanes() as number i so that its result comes out in its place.
   static constexpr int place_of(int i) { return (i & 1) << 1 | (i >> 1 & 1) | (i & 4); }
   static float largest(Floats v) {
     const __m128 quarter = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -96,7 +96,7 @@ struct Avx2 {
   static Floats from_bits(Ints a) { return _mm256_castsi256_ps(a); }
 
   // Integer products. A lane holds four 8-bit numbers.
-  static constexpr int kDotRows = 4;     // rows whose sums fit the register file beside the weights
+  static constexpr int kDotRows = 4;     // rows with sums that fit the register file beside the weights
   static constexpr int kDotVectors = 2;  // vectors of features that share loaded inputs
   static Ints load_ints(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -126,7 +126,7 @@ struct Avx2 {
   static constexpr int kByteOffset = 0;
   static Ints byte_weights(Ints a) { return a; }
   static Ints add_byte_products(Ints sums, Ints w, Ints x) {
-    // Bits are flipped by any unit, _mm256_sign_epi8() works in those that multiply.
+    // Bits are flipped by any unit, _mm256_sign_epi8() works in the units that multiply.
     const Ints negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), w);
     const Ints signed_x = _mm256_sub_epi8(_mm256_xor_si256(x, negative), negative);
     const Ints products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), signed_x);

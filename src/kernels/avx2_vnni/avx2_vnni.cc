@@ -22,7 +22,7 @@ struct Avx2Vnni : Avx2 {
 
 }  // namespace
 
-// All bits are those of avx2: sums of integers are exact in any order.
+// All bits equal avx2's: sums of integers are exact in any order.
 IsaOps avx2_vnni_ops() {
   IsaOps ops = avx2_ops();
   ops.linear = simd::linear<Avx2Vnni>;

@@ -21,7 +21,7 @@ struct Avx512 {
   static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 1;
   static constexpr int kManyRows = 5;       // from so many rows on, two panels share inputs
-  static constexpr int kScoredQueries = 4;  // queries at most whose scores are summed side by side
+  static constexpr int kScoredQueries = 4;  // queries at most with scores that are summed side by side
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
 
@@ -57,7 +57,7 @@ struct Avx512 {
     const __m128 pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
     return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
   }
-  // Number i of the result is sum(v[i]), with its bits: additions are those of sum(), for all vectors at
+  // Number i of the result is sum(v[i]), with its bits: the additions of sum(), for all vectors at
   // once.
   static Floats sums(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm512_add_ps); }
   // Number i of the result is largest(v[i]).
@@ -80,7 +80,7 @@ struct Avx512 {
     }
     return combine(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88), _mm512_shuffle_ps(pairs[0], pairs[1], 0xDD));
   }
-  // The vector whose result comes out in its place when it enters combine_lanes() as number i.
+  // The vector that must enter combine_lanes() as number i so that its result comes out in its place.
   static constexpr int place_of(int i) { return (i & 1) << 1 | (i >> 1 & 1) | (i & 4) << 1 | (i & 8) >> 1; }
   static float largest(Floats v) {
     const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
@@ -99,7 +99,7 @@ struct Avx512 {
   static Floats from_bits(Ints a) { return _mm512_castsi512_ps(a); }
 
   // Integer products. A lane holds four 8-bit numbers.
-  static constexpr int kDotRows = 8;     // rows whose sums fit the register file beside the weights
+  static constexpr int kDotRows = 8;     // rows with sums that fit the register file beside the weights
   static constexpr int kDotVectors = 2;  // vectors of features that share loaded inputs
   static Ints load_ints(const std::byte* p) { return _mm512_loadu_si512(p); }
   static Ints all_ints(int32_t value) { return _mm512_set1_epi32(value); }

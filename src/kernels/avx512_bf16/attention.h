@@ -4,9 +4,9 @@
 // bf16; softmax and sums are f32. The products themselves are vectors' (pair_attention.h) or tiles' (amx).
 //
 // A query's bits depend on its own list only: a score is a sum over head_dim in a fixed order. Values are
-// summed in steps of kStep places of the query's own list, counted from entry 0; a place that it does not see
-// has probability 0, which adds a zero to its sums, and the sign of a zero sum is dropped at the end. Where a
-// value of such a place is not finite, the row gets a packed block of its own, with zeros in these places.
+// summed in steps of kStep places of the query's own list, counted from entry 0. A place that it does not see
+// has probability 0, which adds a zero to its sums. The sign of a zero sum is dropped at the end. Where a
+// value of such a place is not finite, the row gets a separate packed block, with zeros in these places.
 #pragma once
 
 #include "kernels/avx512_bf16/attention_blocks.h"
@@ -217,8 +217,8 @@ class QueriesOfHead {
     fetch_block(args_, share_.rows[row], kv_head_, block, seen);
   }
 
-  // Rows whose entries of the block are the beginning of another row's share that row's packed block. Later
-  // rows of chunks, chains and trees see more.
+  // Rows with entries of the block that are the beginning of another row's share that row's packed block.
+  // Later rows of chunks, chains and trees see more.
   void attend_block(int64_t block) {
     const int64_t first = row_of(items_.begin);
     const int64_t last = row_of(items_.end - 1);
@@ -320,7 +320,7 @@ class QueriesOfHead {
   uint64_t visible_[kMaxQueries];  // by row of the run: places of the present block that it sees
   bool done_[kMaxQueries];         // rows of the run, in the present block
   PackedBlock packed_;
-  BlockPlaces next_;  // of the row whose block is packed
+  BlockPlaces next_;  // of the row with the packed block
   int fetched_ = 0;   // values of it
   QueryGroup query_group_;
 };

@@ -30,7 +30,7 @@ struct PackedBlock {
 // Where the keys, or values, of a block's places are; places without entry point at zeros.
 using Places = const uint8_t* [kBlock];
 
-// Also fetches the keys of `next`.
+// It also fetches the keys of `next`.
 void pack_keys(const Places& places, const Places& next, int tiles, int64_t head_dim, Bf16* out) {
   for (int tile = 0; tile < tiles; ++tile) {
     for (int64_t d = 0; d < head_dim; d += kStep, out += kTileNumbers) {

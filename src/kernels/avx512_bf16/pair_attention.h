@@ -47,7 +47,7 @@ void add_pairs(const Bf16* left, int64_t left_pitch, const PairOperand& right, f
 
 struct PairProducts {
   static constexpr int kQueries = 12;
-  static constexpr int kTogether = 6;  // queries whose sums fit into the registers, in four vectors each
+  static constexpr int kTogether = 6;  // queries with sums that fit into the registers, in four vectors each
 
   // See QueriesOfHead.
   static void score(const Bf16* q, const PackedBlock& block, int64_t head_dim, int queries,

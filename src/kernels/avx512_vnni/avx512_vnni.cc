@@ -5,7 +5,7 @@
 #include "kernels/simd/peaks.h"
 
 namespace outrider {
-// All bits are those of avx512: sums of integers are exact in any order.
+// All bits equal avx512's: sums of integers are exact in any order.
 IsaOps avx512_vnni_ops() {
   IsaOps ops = avx512_ops();
   ops.linear = simd::linear<Avx512Vnni>;

@@ -19,7 +19,7 @@ int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
 // Inputs of some rows of one tile, at most kRowsTogether, [pair][width].
 struct RowsOfTile {
-  const Pair* first;  // that of the first row
+  const Pair* first;  // of the first row
   int64_t width;
   int64_t row;  // number of the first row
   int64_t count;

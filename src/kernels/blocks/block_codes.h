@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The block types of GGUF read as codes in groups: x = scale * number of the code - min. weight_codes.h says
-// how many bits a code has, which number it stands for, and how large the groups of a type are.
+// The block types of GGUF read as codes in groups: x = scale * number of the code - min. The file
+// weight_codes.h has the bits of a code, the number it stands for, and the size of groups.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace outrider {
 struct BlockCodes {
   int8_t* codes;  // one per number of the block
   float* scales;  // one per group
-  float* mins;    // one per group; types without mins leave them alone
+  float* mins;    // one per group; types without mins do not write them
 };
 
 void read_block(const BlockQ8_0& block, const BlockCodes& out);

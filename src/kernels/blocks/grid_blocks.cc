@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of 256 numbers whose codes are entries of grids.
+// Blocks of 256 numbers with codes that are entries of grids.
 #include <bit>
 #include <cstring>
 

@@ -72,8 +72,8 @@ struct BlockQ2_K {
 };
 
 // Sixteen groups of 16: x = d * (s - 32) * (q - 4). The lower two bits of q as in Q2_K, the upper one in
-// planes of hmask. scales: the low, then high nibbles of bytes 0-7 are the lower four bits of s, the planes
-// of two bits of bytes 8-11 the upper ones.
+// planes of hmask. In `scales` the low, then high nibbles of bytes 0-7 are the lower four bits of s, the
+// planes of two bits of bytes 8-11 the upper ones.
 struct BlockQ3_K {
   uint8_t hmask[32];
   uint8_t qs[64];
@@ -82,8 +82,8 @@ struct BlockQ3_K {
 };
 
 // Eight groups of 32 with a 6-bit scale s and minimum m each: x = d * s * q - dmin * m. Bytes 32 c + l of qs
-// hold element l of group 2c in their low and of group 2c + 1 in their high nibbles. scales: bytes 0-3 and
-// 4-7 hold s and m of groups 0-3 in their low six bits; byte 8 + g holds the low four bits of s and m of
+// hold element l of group 2c in their low and of group 2c + 1 in their high nibbles. In `scales` bytes 0-3
+// and 4-7 hold s and m of groups 0-3 in their low six bits. Byte 8 + g holds the low four bits of s and m of
 // group 4 + g; their upper two bits stand on top of bytes g and 4 + g.
 struct BlockQ4_K {
   uint16_t d;
@@ -102,8 +102,8 @@ struct BlockQ5_K {
 };
 
 // Sixteen groups of 16: x = d * scales[group] * (q - 32). Each half of 128 elements has 64 bytes of ql and 32
-// of qh: element 32 c + l has its low nibble in ql[l + 32 * (c % 2)] (low nibble for c < 2, else high) and
-// its upper two bits in bits 2c and 2c + 1 of qh[l].
+// of qh. Element 32 c + l has its low nibble in ql[l + 32 * (c % 2)] (low nibble for c < 2, else high). Its
+// upper two bits are bits 2c and 2c + 1 of qh[l].
 struct BlockQ6_K {
   uint8_t ql[128];
   uint8_t qh[64];
@@ -121,7 +121,7 @@ struct BlockIQ4_XS {
   uint8_t qs[128];
 };
 
-// x = d * (t - 1), t in 0..2. A byte holds five digits of base 3 as a fraction of 256; digit n of the 32
+// x = d * (t - 1), t in 0..2. A byte holds five digits of base 3 as a fraction of 256. Digit n of the 32
 // bytes that come first is number 32 n + byte, then 16 bytes have 80 numbers, and qh has four digits each.
 struct BlockTQ1_0 {
   uint8_t qs[48];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of 256 numbers, except those with grids.
+// Blocks of 256 numbers, except blocks with grids.
 #include "kernels/blocks/block_codes.h"
 #include "tensor/dtype.h"
 
@@ -46,8 +46,8 @@ void put_two_bit_planes(const uint8_t* bytes, int added, int8_t* codes) {
   }
 }
 
-// Digits in base 3 of `count` bytes: one digit of all bytes after the other. A byte is a fraction of 256,
-// whose integer part after multiplication by 3 is its next digit.
+// Digits in base 3 of `count` bytes: one digit of all bytes after the other. A byte is a fraction of 256; its
+// integer part after multiplication by 3 is the next digit.
 int8_t* put_ternary_digits(const uint8_t* bytes, int count, int digits, int8_t* codes) {
   constexpr uint8_t kPowers[] = {1, 3, 9, 27, 81};
   constexpr int kZeroDigit = 7;  // the code of -1

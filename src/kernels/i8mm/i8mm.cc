@@ -24,7 +24,7 @@ int64_t multiply_add(InputLayout inputs, int64_t rounds) {
 
 }  // namespace
 
-// All bits are those of neon: sums of integers are exact in any order.
+// All bits equal neon's: sums of integers are exact in any order.
 IsaOps i8mm_ops() {
   IsaOps ops = neon_ops();
   ops.linear = simd::linear<I8mm>;

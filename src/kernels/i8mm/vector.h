@@ -23,7 +23,7 @@ struct I8mm : Neon {
     int32x4_t sums[2];  // [pair of features][row][feature]
   };
   static RowPair no_sums() { return {{vdupq_n_s32(0), vdupq_n_s32(0)}}; }
-  // `x` has eight inputs of the first row; those of the second one lie `apart` bytes further on.
+  // `x` has eight inputs of the first row; the inputs of the second row lie `apart` bytes further on.
   static void add_products(RowPair& sums, const Eight& w, const int8_t* x, int64_t apart) {
     const int8x16_t rows = vcombine_s8(vld1_s8(x), vld1_s8(x + apart));
     for (int pair = 0; pair < 2; ++pair) sums.sums[pair] = vmmlaq_s32(sums.sums[pair], rows, w.pairs[pair]);

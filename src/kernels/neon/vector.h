@@ -21,7 +21,7 @@ struct Neon {
   static constexpr int kRowsAtOnce = 6;       // kRowsAtOnce * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
-  static constexpr int kScoredQueries = 4;    // queries at most whose scores are summed side by side
+  static constexpr int kScoredQueries = 4;    // queries at most with scores that are summed side by side
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
 
@@ -84,7 +84,7 @@ struct Neon {
   static Floats from_bits(Ints a) { return vreinterpretq_f32_s32(a); }
 
   // Integer products. A lane holds four 8-bit numbers.
-  static constexpr int kDotRows = 4;     // rows whose sums fit the register file beside the weights
+  static constexpr int kDotRows = 4;     // rows with sums that fit the register file beside the weights
   static constexpr int kDotVectors = 4;  // vectors of features that share loaded inputs
   static Ints load_ints(const std::byte* p) {
     return vreinterpretq_s32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(p)));

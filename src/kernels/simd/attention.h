@@ -11,7 +11,7 @@ namespace outrider::simd {
 
 inline constexpr int kBlock = 64;            // entries; a multiple of every vector
 inline constexpr int kRun = 256;             // (row, head) pairs that go through the cache together
-inline constexpr int kTogether = 12;         // of them, those that take a block together
+inline constexpr int kTogether = 12;         // of them, the queries that take a block together
 inline constexpr int64_t kWidestHead = 256;  // numbers; heads up to here are widened to f32 once per block
 
 // The entries of one block that a row attends to, as offsets in bytes of one head's vectors in k and v.
@@ -117,8 +117,8 @@ void with_count(int count, const Use& use) {
 template <typename V, int kCount>
 inline constexpr int kScoredEntries = kCount == 3 ? 4 : V::kLanes / kCount;
 
-// Scores of kCount queries and kScoredEntries entries; those of a query are kBlock apart from those of the
-// next. Each sum runs alone, in vectors along head_dim, so that its bits do not depend on kCount.
+// Scores of kCount queries and kScoredEntries entries; scores of neighbouring queries are kBlock apart. Each
+// sum is separate, in vectors along head_dim, so that its bits do not depend on kCount.
 template <typename V, typename Cached, int kCount>
 [[gnu::always_inline]] inline void dot_entries(const BlockQuery* queries, const uint8_t* keys,
                                                const int64_t* offsets, int64_t head_dim, float* scores) {
@@ -463,7 +463,7 @@ class AttentionRun {
     flush();
   }
 
-  // Makes the block begin with these entries of the row, whose list ends at `end`.
+  // Makes the block begin with these entries of the row; its list ends at `end`.
   void take_entries(const AttentionRow& row, Range entries, int64_t end) {
     // Rows of a prompt have the same entries in order, so that only the longest list is looked up.
     const bool in_order = entries.end <= row.prefix_len;

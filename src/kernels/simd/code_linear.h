@@ -48,7 +48,7 @@ struct CodeVectors {
   int64_t ahead;  // bytes to the codes that are prefetched with these
 };
 
-// Nibbles of a group of one vector of features: those of four inputs, from number `input` of the group on.
+// Nibbles of a group of one vector of features: four inputs, from number `input` of the group on.
 template <typename V, int kGroup>
 typename V::Ints four_nibbles(const std::byte* vector, int input) {
   const auto both = V::load_ints(vector + input % (kGroup / 2) * kDotFeatures);
@@ -210,7 +210,7 @@ float scaled_sum(const InputGroup& x, int first) {
   return kGroup == kInputGroup ? x.scaled_sum : x.scale * static_cast<float>(x.sums[first / 16]);
 }
 
-// Neighbouring panels, whose features are divided into vectors.
+// Neighbouring panels; their features are divided into vectors.
 struct CodePanels {
   const LinearShare& share;
   const std::byte* stored;         // the first one
@@ -222,7 +222,7 @@ struct CodePanels {
 
 // Inputs of some rows of one tile.
 struct CodeInputs {
-  const InputGroup* first;  // that of the first row, in group 0
+  const InputGroup* first;  // of the first row, in group 0
   int64_t apart;            // from group to group
   int64_t row;              // number of the first row
 };
@@ -234,7 +234,7 @@ struct PanelVectors {
   const CodePanels& panels;
   int first;
 
-  // Offset in bytes of a vector whose features take `bytes` each.
+  // Offset in bytes of a vector with features of `bytes` each.
   int64_t offset(int vector, int64_t bytes) const {
     const int at = first + vector;
     return at / kOfPanel * panels.share.panel_bytes + at % kOfPanel * V::kLanes * bytes;
@@ -259,7 +259,7 @@ struct PanelVectors {
 };
 
 // Prefetches of eight or more rows beside the weights that they read. The first group of rows reads a run of
-// panels from memory, unless those before have prefetched it. The other groups find it in the second-level
+// panels from memory, unless the rows before have prefetched it. The other groups find it in the second-level
 // cache, and each prefetches some panels of the next run; fewer rows that are left over are no group.
 template <typename V, int kVectors>
 struct FarPrefetch {
@@ -278,7 +278,7 @@ struct FarPrefetch {
   }
 
   // Bytes from `at`, in the first of the vectors, to what is prefetched with it; 0: nothing. Where panels
-  // that are read side by side end, it lies in those that follow all of them.
+  // that are read side by side end, it lies in the panels that follow all of them.
   int64_t ahead_of(const std::byte* at) const {
     const int64_t ahead = at + distance < panel_end ? distance : distance + beyond;
     return at + ahead < end ? ahead : 0;
@@ -498,8 +498,8 @@ void code_panels(const CodePanels& panels, int vectors, Range rows) {
   }
 }
 
-// The number of panels, of `left`, that all rows pass before the next ones: whole groups of vectors, as many
-// as stay in the second-level cache while a group of rows stays in the first one.
+// The number of panels, of `left`, that all rows pass before the next ones. These are whole groups of
+// vectors, as many as stay in the second-level cache while a group of rows stays in the first one.
 template <typename V>
 int64_t panels_of_run(const LinearShare& share, int64_t left) {
   constexpr int64_t kPanels = V::kDotVectors * V::kLanes / kDotFeatures;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs of a product in the layouts that all tables share: f32 in tiles, and 8-bit codes, rounded to nearest
-// even: x = scale * code, the scale maps the largest magnitude of a group or of a row to 127. A row's codes
-// depend on that row alone.
+// even. x = scale * code; the scale maps the largest magnitude of a group or of a row to 127. A row's codes
+// depend only on that row.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -34,7 +34,7 @@ typename V::Ints put_codes(const float* x, int64_t count, float inverse, int8_t*
   return sums;
 }
 
-// All of the group but its codes, whose sums are given by half.
+// All of the group but its codes; their sums are given by half.
 template <typename V>
 void describe_group(float scale, int32_t first_sum, int32_t second_sum, InputGroup& group) {
   const int32_t sum = first_sum + second_sum;

@@ -64,7 +64,7 @@ struct Stretch {
   int64_t inputs;
   float* sums;  // [panels, rows of a chunk, 16]
   // Each panel is prefetched: as many inputs, kStretch further on. Where the panels end, that is the
-  // beginning of those that follow all of them. Every group of rows prefetches its part, so that reading
+  // beginning of the panels that follow all of them. Every group of rows prefetches its part, so that reading
   // takes as long as all products.
   int64_t ahead;      // bytes from `weights` to what the first input of this group prefetches
   int64_t step;       // bytes from input to input
@@ -182,7 +182,7 @@ void for_each_group(const LinearShare& share, const Chunk& chunk, Visit visit) {
   }
 }
 
-// Adds one stretch, whose first input is `begin`, to the sums of all rows of a chunk.
+// Adds one stretch, from input `begin` on, to the sums of all rows of a chunk.
 template <typename V, typename Weights, int kPanels, int kMax, bool kIsTiled>
 void add_stretch_to_chunk(const LinearShare& share, Stretch stretch, int64_t begin, const Chunk& chunk) {
   if constexpr (kIsTiled) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit codes where one instruction multiplies two rows with two features, eight inputs of each.
-// The sums are those of the products one by one.
+// The sums equal the products' one by one.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -23,7 +23,7 @@ struct PairSums {
       for (auto& pair : of_vector) pair = V::no_sums();
     }
   }
-  // `x` has the inputs of the first row; those of the next one lie `apart` bytes further on.
+  // `x` has the inputs of the first row; the inputs of the next one lie `apart` bytes further on.
   void add(const typename V::Eight (&w)[kVectors], const int8_t* x, int64_t apart) {
     for (int r = 0; r < kRows; r += 2) {
       for (int v = 0; v < kVectors; ++v) V::add_products(pairs[v][r / 2], w[v], x + r * apart, apart);

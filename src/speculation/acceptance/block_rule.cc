@@ -94,7 +94,7 @@ void BlockRule::verify_block(const Proposal& first, const Distribution& p) {
 
 // Keeps the block up to `node`, whatever was decided about its earlier nodes. Tokens that are not kept in
 // this step had a part in the decision, so that the draws of a later step at their positions need other
-// numbers: those of another depth.
+// numbers: the numbers of another depth.
 void BlockRule::keep_with(double probability, int node, Distribution remaining) {
   constexpr uint64_t kFirstDraw = uint64_t{1} << 32;  // the rejection rule uses smaller numbers
   const int depth = in_.tree.depth(node);

@@ -156,7 +156,7 @@ struct ToyDrafter {
 struct Scenario : ToyDrafter {
   ToyModel::Options target;
   int length = 1;  // tokens to emit
-  int steps = 0;   // steps with drafts, after which the target decodes alone; 0: all steps draft
+  int steps = 0;   // steps with drafts, after which the target decodes plainly; 0: all steps draft
   AcceptanceRule rule = AcceptanceRule::kRejection;
   std::vector<ToyDrafter> others;  // their trees are merged into the first drafter's, in this order
   std::function<void(TokenTree&)> prune;
@@ -177,7 +177,7 @@ class ToyGeneration {
  public:
   ToyGeneration(const Scenario& scenario, const SpeculativeSystem& system);
 
-  Prefix run(Randomness& randomness);  // shorter than `length` if the target decodes the rest alone
+  Prefix run(Randomness& randomness);  // shorter than `length` if the target decodes the rest plainly
   // Adds weight * (distribution of the target's continuations of `output`) to `distribution`.
   void add_continuations(const Prefix& output, double weight, std::map<Prefix, double>& distribution);
 
@@ -204,7 +204,7 @@ class ToyGeneration {
 };
 
 struct ExactComparison {
-  double total_variation = 0.0;  // between the distribution of the output and that of the target alone
+  double total_variation = 0.0;  // between the distribution of the output and the target's distribution
   double total_weight = 0.0;     // sum over all outcomes; 1 up to rounding
   int64_t outcomes = 0;
 };

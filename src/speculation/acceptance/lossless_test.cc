@@ -24,7 +24,7 @@ SamplingParams at_temperature(double temperature) {
   return params;
 }
 
-// The draft's logits are the target's mixed with those of another model, so that they agree in part.
+// The draft's logits are the target's mixed with another model's, so that they agree in part.
 Scenario scenario_of(int vocabulary, uint64_t seed, const SamplingParams& params) {
   Scenario scenario;
   scenario.target = {vocabulary, seed, params, 0, 0.0};

@@ -60,9 +60,9 @@ NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomnes
 // min(epsilon, delta * exp(-entropy)); without one, the token is `own`, the target's own token.
 NodeChoice choose_typical(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own);
 
-// Relaxed acceptance (TensorRT-LLM), lossy: accepts the child that holds `own`, the target's own token; else
-// the likeliest child that is among the target's top k and within delta of its likeliest token; else the
-// token is `own`.
+// Relaxed acceptance (TensorRT-LLM), lossy: accepts the child that holds `own`, the target's own token. Else
+// it accepts the likeliest child that is among the target's top k and within delta of its likeliest token.
+// Else the token is `own`.
 NodeChoice choose_relaxed(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own);
 
 }  // namespace outrider

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under the rejection and the block rule the output has the target's distribution for every topology of small
-// trees, for one drafter and for several that share a tree, for all kinds of proposals, and for the trees
-// that TreeGrowth grows.
+// Under the rejection and the block rule the output has the target's distribution. This holds for every
+// topology of small trees, for one drafter and for several that share a tree, for all kinds of proposals, and
+// for the trees that TreeGrowth grows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

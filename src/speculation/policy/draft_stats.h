@@ -55,9 +55,9 @@ struct DraftStats {
   void learn(double new_gain, double new_rows);
   // Adds a run that ended after `new_steps` drafts.
   void learn_run(double new_steps);
-  // Reduces the weight of these statistics to that of a prior.
+  // Reduces the weight of these statistics to the weight of a prior.
   void become_prior();
-  // Moves the statistics of a sequence that does not draft towards those of all sequences.
+  // Moves the statistics of a sequence that does not draft towards the statistics of all sequences.
   void fade_into(const DraftStats& all);
 };
 
@@ -66,7 +66,7 @@ struct DraftForecast {
   double drafting = 0.0;  // sequences that draft
   double tokens = 0.0;    // committed by the whole batch
   double rows = 0.0;      // drafted rows to verify
-  double draft_ms = 0.0;  // sum of the times that the sequences take if each drafts alone, at pace 1
+  double draft_ms = 0.0;  // sum of the times that the sequences take if each drafts by itself, at pace 1
   double steps = 0.0;     // sum of the weights of the statistics
   double variance = 0.0;  // variance of `tokens` as an estimate
 

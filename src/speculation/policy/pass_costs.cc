@@ -16,7 +16,7 @@ namespace {
 constexpr double kMachine = 0.4;       // common to all points
 constexpr double kSinglePoint = 0.15;  // of each point
 constexpr double kPass = 0.15;         // of the time of one pass
-// Points whose rows differ by a factor of e^1.4 = 4 have a correlation of 1 / e.
+// Points with rows that differ by a factor of e^1.4 = 4 have a correlation of 1 / e.
 constexpr double kCorrelationLength = 1.4;
 // Share of the prior that is mixed into the covariance after each pass.
 constexpr double kForgotten = 1e-3;

@@ -7,15 +7,15 @@
 namespace outrider {
 
 // The time of a target pass in ms by its rows and the context they read: measured once at a few row counts
-// and corrected by every pass that runs. Each point has a factor whose logarithm a Kalman filter estimates.
+// and corrected by every pass that runs. Each point has a factor; a Kalman filter estimates its logarithm.
 // Its prior has two parts: a large common deviation, as the whole machine may be faster or slower than at
 // measurement, and a smaller deviation of single points that is correlated between neighbours. The first
 // passes therefore correct all points, whatever their rows; later passes correct mainly the points near their
 // own row counts.
 //
 // A pass of a mixture of experts takes longer the more different experts its rows wake. Points are measured
-// with unlike rows. Rows of one text are more alike, so the experts that a pass is expected to wake beyond
-// those of one row are a share of the measured ones, which is a fading mean over the passes seen so far.
+// with unlike rows. Rows of one text are more alike. The experts that a pass should activate beyond one row's
+// are therefore a share of the measured ones: a fading mean over the passes so far.
 class PassCosts {
  public:
   struct Point {
@@ -58,15 +58,15 @@ class PassCosts {
   void update(const std::vector<double>& weights, double surprise);
   // Computes points_ from measured_, factors_ and variety_.
   void fit();
-  // Experts that a pass over so many rows wakes beyond those of one row, where rows are unlike.
+  // Experts that a pass over so many rows activates beyond the experts of one row, where rows are unlike.
   double more_experts(double rows) const;
-  // The time by which the experts of a pass differ from those expected.
+  // The time by which the experts of a pass differ from the expected ones.
   double expert_surprise_ms(const Pass& pass) const;
   void learn_variety(const Pass& pass);
 
   std::vector<Point> measured_;
   std::vector<Point> points_;
-  double variety_ = 1.0;         // experts that rows wake beyond those of one row, over those of unlike rows
+  double variety_ = 1.0;  // experts that rows activate beyond one row's, over the number for unlike rows
   std::vector<double> factors_;  // by point: logarithm of the factor
   std::vector<double> prior_,
       covariance_;  // [point][point]: covariance of the factors before any pass, and now

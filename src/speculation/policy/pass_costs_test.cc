@@ -124,7 +124,7 @@ TEST(PassCosts, RowsThatShareExpertsCostLess) {
   EXPECT_NEAR(costs.pace(), 1.0, 0.02);
 }
 
-// Passes whose times differ by their experts alone say nothing about the machine.
+// Passes with times that differ only by their experts say nothing about the machine.
 TEST(PassCosts, TheExpertsOfAPassExplainItsTime) {
   PassCosts costs = costs_of_experts();
   for (int i = 0; i < 100; ++i) {

@@ -128,7 +128,7 @@ TEST(SpeculationBudget, BalancesAreBounded) {
   EXPECT_EQ(account.balance, SpeculationBudget::kMaxBalance - SpeculationBudget::kMaxLoss);
 }
 
-// Reading is over when it is booked: a sequence whose drafts pay goes on, and the next ones have less.
+// Reading is over when it is booked: a sequence with drafts that pay goes on, and the next ones have less.
 TEST(SpeculationBudget, TheReservePaysForReading) {
   SpeculationBudget budget;
   Account account = budget.open();

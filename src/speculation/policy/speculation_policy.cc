@@ -43,8 +43,8 @@ SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
   return state;
 }
 
-// The statistics of all sequences in batches of this size class. A class without statistics starts with those
-// of the nearest class as its prior.
+// The statistics of all sequences in batches of this size class. A class without statistics starts with the
+// statistics of the nearest class as its prior.
 DraftStats& SpeculationPolicy::stats_of_all() {
   const double size = costs_.load().sequences;
   DraftStats& own = all_stats_[size];
@@ -71,8 +71,8 @@ bool SpeculationPolicy::expects_loss(double prefill_tokens) {
   return 1.0 + all.gain + chance < (1.0 - kMaxExpectedLoss / sequences) * (1.0 + lost);
 }
 
-// Tokens that a new sequence may lose where drafting did not pay in others. Texts differ, so a drafter whose
-// files promise much is tried with each of them, unless reading the prompt for it is known to cost more.
+// Tokens that a new sequence may lose where drafting did not pay in others. Texts differ, so a drafter with
+// files that promise much is tried with each of them, unless reading the prompt for it is known to cost more.
 double SpeculationPolicy::trial(double prefill_tokens) {
   if (!costs_.known()) return 0.0;
   const double trial = kTrialDrafts * options_.agreement;
@@ -95,8 +95,8 @@ void SpeculationPolicy::update_should_draft(State& state, DraftForecast& forecas
   if (!state.should_draft) forecast = without;
 }
 
-// Decides which sequences should draft: those with the smallest gain are left out first, and all of them if
-// plain decoding is faster than the rest.
+// Decides which sequences should draft: sequences with the smallest gain are left out first, and all of them
+// if plain decoding is faster than the rest.
 void SpeculationPolicy::choose_sequences(double plain_rate) {
   constexpr double kFading = 0.1;
   std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
@@ -273,7 +273,7 @@ double SpeculationPolicy::plain_tokens_in(double ms) const {
   return ms * costs_.load().sequences / costs_.plain_ms();
 }
 
-// Tokens gained by a draft minus those that plain decoding of the whole batch commits in the time it took.
+// Tokens gained by a draft minus the tokens that plain decoding of the whole batch commits in the same time.
 double SpeculationPolicy::gain_over_plain(double gain, int verified, double draft_ms) const {
   const double pass_ms = costs_.pass_ms(verified_rows_) - costs_.pass_ms(0.0);
   const double own_pass_ms = verified == 0 ? 0.0 : pass_ms * verified / verified_rows_;

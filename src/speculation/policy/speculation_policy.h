@@ -28,7 +28,7 @@ struct DraftOutcome {
 
 // One step as the policy sees it at its end. Times are in milliseconds.
 struct StepObservation {
-  bool is_decoding = true;   // no row computed a prompt; the costs are learned from such steps alone
+  bool is_decoding = true;   // no row computed a prompt; the costs are learned only from such steps
   bool has_drafted = false;  // the drafter was called, even if it failed
   double rows = 0.0;         // rows of the target's pass
   double woken = 0.0;        // experts that the target's pass read in all layers
@@ -82,7 +82,7 @@ class SpeculationPolicy {
     TokenTree* tree = nullptr;
     bool may_drop = true;
   };
-  // Cuts the trees down to the nodes whose expected tokens are worth the time of their rows. At most
+  // Cuts the trees down to the nodes with expected tokens that are worth the time of their rows. At most
   // `max_rows` nodes stay in all trees together, unless the trees that must not be cut have more.
   void prune(std::span<const Grown> trees, int max_rows);
   // Whether prune() may cut the trees of this sequence. Precondition: plan() has seen it.
@@ -152,7 +152,7 @@ class SpeculationPolicy {
   int steps_since_plain_ = kStepsToPlain - 10;
   double prefill_tokens_ = 0.0;  // tokens to read by all sequences that resume in this step
   double verified_rows_ = 0.0;   // nodes of all trees of this step after prune()
-  double advantage_ = 1.0;       // expected rate over that of plain decoding, >= 1, fading mean
+  double advantage_ = 1.0;       // expected rate over the rate of plain decoding, >= 1, fading mean
   SpeedupEstimate speedup_;
   TreePruner pruner_;
 };

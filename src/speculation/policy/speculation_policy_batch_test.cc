@@ -163,7 +163,7 @@ class BatchSimulation {
   }
 
   Verdict verify(const Grown& grown) {
-    int right = 0;  // nodes that are the target's tokens, also those that were cut
+    int right = 0;  // nodes that are the target's tokens, also nodes that were cut
     while (right < std::ssize(grown.truth) && uniform_(random_) < grown.truth[static_cast<size_t>(right)])
       ++right;
     const int accepted = std::min(right, grown.tree.drafted());
@@ -212,7 +212,7 @@ TEST(SpeculationPolicyBatch, NeverMuchSlowerThanPlainNorThanTheBestFixedLength) 
   }
 }
 
-// Experiments with a drafter whose levels cost as much as passes are rare.
+// Experiments with a drafter are rare if its levels cost as much as passes.
 TEST(SpeculationPolicyBatch, ADrafterThatNeverPaysCostsLittle) {
   constexpr double kNoSlower = 0.99;
   for (const int batch : {1, 4, 8, 16, 32}) {

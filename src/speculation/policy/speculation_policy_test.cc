@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kMaxRows = 1000;  // no limit
 
-// A simulated machine and a drafter of chains: a pass of r rows takes pass(r) ms, a drafted level takes
-// level_ms, and a drafted token is accepted with a probability that the drafter's confidence states more or
-// less well.
+// A simulated machine and a drafter of chains: a pass of r rows takes pass(r) ms, and a drafted level takes
+// level_ms. A drafted token is accepted with a probability that the drafter's confidence states more or less
+// well.
 struct World {
   double pass_of_one = 1.0;
   double per_row = 0.02;
@@ -91,7 +91,7 @@ class Simulation {
     }
     const SpeculationPolicy::Grown grown{.sequence = id, .tree = &tree};
     if (draft.depth > 0) policy.prune({&grown, 1}, kMaxRows);
-    int right = 0;  // nodes that are the target's tokens, also those that were cut
+    int right = 0;  // nodes that are the target's tokens, also nodes that were cut
     while (right < std::ssize(truth) && uniform_(random_) < truth[static_cast<size_t>(right)]) ++right;
     const int accepted = std::min(right, tree.drafted());
     Verdict verdict;
@@ -273,8 +273,8 @@ TEST(SpeculationPolicy, CorrectsWrongCosts) {
   EXPECT_GE(simulate(world, true, kMaxLevels, wrong).rate(), 0.9 * best);
 }
 
-// A small target with a draft model: a draft takes time in addition to its levels, the drafter must first
-// read the prompt and the tokens decoded plainly, outputs are short, and the costs were measured at another
+// A small target with a draft model: a draft takes time in addition to its levels, and the drafter must first
+// read the prompt and the tokens decoded plainly. Outputs are short, and the costs were measured at another
 // pace, with wrong times for passes of several rows.
 double rate_of_short_outputs(const World& world, const PassCosts& costs, bool is_auto, int levels) {
   Outcome all;

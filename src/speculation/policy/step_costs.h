@@ -37,11 +37,11 @@ class StepCosts {
   }
   // The time that a second drafted row of each sequence adds to the pass, for one of them.
   double second_row_ms() const { return (pass_ms(2.0 * drafting_) - pass_ms(drafting_)) / drafting_; }
-  // A step without drafts and without rows of prompts: these have to be computed in any case, so that an
+  // A step without drafts and without rows of prompts. These rows have to be computed in any case, so that an
   // accepted token saves its part of such a step even where it is drafted beside a prompt.
   double plain_ms() const { return passes_.pass_ms(load_.sequences, load_.context) + plain_rest_ms_; }
   double plain_rate() const { return load_.sequences / plain_ms(); }
-  // The rate of a step without rows of prompts, except that the price of a drafted row is that of this step.
+  // The rate of a step without rows of prompts, except that the price of a drafted row is this step's.
   double rate(const DraftForecast& forecast) const;
   // The machine's current slowness, see PassCosts::pace(). Draft times are stored divided by it ("at pace
   // 1").
@@ -50,15 +50,15 @@ class StepCosts {
   // The rest of a plain step, for all sequences together, and what drafting adds to the rest.
   double plain_rest_ms() const { return plain_rest_ms_; }
   double drafting_rest_ms() const { return drafting_rest_ms_ - plain_rest_ms_; }
-  // The time of a draft when `drafting` sequences draft together, divided among them, over its time alone; in
-  // (0, 1].
+  // The time of a draft when `drafting` sequences draft together, divided among them, over the time of a
+  // single draft; in (0, 1].
   double share_of_batch(double drafting) const;
 
   void learn_pass(const PassCosts::Pass& pass);
   // `ms`: time of a step without drafting and the target pass.
   void learn_rest(bool has_drafted, double ms);
-  // `draft_ms`: each drafting sequence's share of the drafting time; `alone_ms`: the time it takes alone,
-  // both at pace 1.
+  // `draft_ms`: each drafting sequence's share of the drafting time; `alone_ms`: the time of its draft
+  // without the others, both at pace 1.
   void learn_batching(double draft_ms, double alone_ms);
 
  private:

@@ -31,10 +31,10 @@ class AcceptanceEstimates {
   // that it has children.
   double continuation(int depth) const;
 
-  // Counts one node whose parent was accepted.
+  // Counts one node below an accepted parent.
   void learn(int depth, double probability, bool is_accepted);
 
-  // Counts all nodes of a tree whose parent is on the path of the committed `tokens`, which follow the root.
+  // Counts all nodes of a tree with a parent on the path of the committed `tokens`, which follow the root.
   // Returns the number of levels of the tree that this path followed.
   int learn(const TokenTree& tree, std::span<const TokenId> tokens);
 

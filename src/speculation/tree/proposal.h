@@ -24,7 +24,7 @@ struct ProposalArgs {
   AcceptanceRule rule = AcceptanceRule::kCoupled;
   ChildrenKind kind = ChildrenKind::kSampled;  // rejection rule only: kSampled or kIndependent
   Randomness* randomness = nullptr;
-  uint64_t first_draw = 0;  // number of the first draw at this position; every node needs draws of its own
+  uint64_t first_draw = 0;  // number of the first draw at this position; every node needs its own draws
   // By child: the guess that it is accepted, see TokenTree::add(). Empty: all are 1.
   std::span<const double> probabilities = {};
 };

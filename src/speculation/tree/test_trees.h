@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// A tree of two branches; probabilities[i] is that of node i + 1, tokens are in parentheses.
+// A tree of two branches; probabilities[i] belongs to node i + 1, tokens are in parentheses.
 //  0 - 1 (10) - 3 (30) - 5 (50)
 //    \ 2 (20) - 4 (40)
 inline TokenTree two_branches_with(const std::array<double, 5>& probabilities) {

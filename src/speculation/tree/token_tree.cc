@@ -37,7 +37,7 @@ int TokenTree::add(int parent, TokenId token, double probability) {
   while (child < size() && (this->parent(child) != parent || this->token(child) != token)) ++child;
   const int distribution = distribution_index_[static_cast<size_t>(parent)];
   const bool is_new = child == size();
-  // A repeated draw is a proposal of its own, because it changes the distribution that later draws are tested
+  // A repeated draw is another proposal, because it changes the distribution that later draws are tested
   // against; a repeated chosen token is not.
   if (is_new || distribution != kNoDistribution) proposals_.push_back({parent, child, distribution});
   if (!is_new) return child;

@@ -8,9 +8,9 @@
 
 namespace outrider {
 
-// Cuts a tree down to the nodes most likely to be accepted: those with the largest product of probabilities
-// on their path (EAGLE-2, 2406.16858); ties go to the node drafted first. A child never precedes its parent
-// in this order, so the kept nodes form a tree. Keeps its scratch memory between calls.
+// Cuts a tree down to the nodes most likely to be accepted: the nodes with the largest product of
+// probabilities on their path (EAGLE-2, 2406.16858); ties go to the node drafted first. A child never
+// precedes its parent in this order, so the kept nodes form a tree. Keeps its scratch memory between calls.
 class TopNodes {
  public:
   // The nodes below the root in descending order of path_probability().

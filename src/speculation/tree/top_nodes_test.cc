@@ -41,7 +41,7 @@ TEST(TopNodes, KeepsTheFirstInTheirPlaces) {
   EXPECT_EQ(tree.size(), 1);
 }
 
-// Compares with a search that picks the likeliest node whose parent is picked, again and again.
+// Compares with a search that picks the likeliest node below a picked parent, again and again.
 TEST(TopNodes, AreThoseAGreedyWalkFinds) {
   std::mt19937 random(3);
   TopNodes top_nodes;

@@ -23,8 +23,8 @@ TreeChoices first_choices(const TreeChoices& choices, int depth, size_t count);
 // The tree mc_sim_7b_63 of Medusa's first release, for heads of unknown accuracy: 63 nodes, 4 levels.
 const TreeChoices& published_choices();
 
-// The `count` nodes with the largest product of accuracies on their path, largest first. accuracies[k][i] is
-// the share of positions, in [0, 1], where the token of rank i of head k is the target's token.
+// The `count` nodes with the largest product of accuracies on their path, largest first. Each
+// accuracies[k][i] is the share of positions, in [0, 1], where rank i of head k is the target's token.
 TreeChoices best_choices(std::span<const std::vector<double>> accuracies, size_t count);
 
 }  // namespace outrider

@@ -77,8 +77,8 @@ bool TreeGrowth::wants_probabilities() const {
          options_->min_probability > 0.0;
 }
 
-// Makes those of the nodes drafted last the frontier that the policy wants to expand; completes the tree if
-// there are none.
+// Makes the frontier of the nodes drafted last that the policy wants to expand; completes the tree if there
+// are none.
 void TreeGrowth::plan_level() {
   frontier_.swap(next_);
   const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
@@ -104,8 +104,8 @@ void TreeGrowth::stop() {
 }
 
 // Where time has a price, a node is expanded if its children are expected to add more accepted tokens than
-// their rows and its own part of the drafting time are worth, and a level is drafted if all that its nodes
-// add is worth its time.
+// their rows and its part of the drafting time are worth. A level is drafted if all that its nodes add is
+// worth its time.
 void TreeGrowth::keep_worthwhile(int depth) {
   if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return;
   const double continuation = request_->estimates->continuation(depth);
@@ -230,8 +230,8 @@ void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
   for (int child = before; child < tree_->size(); ++child) register_child(node, child);
 }
 
-// Numbers the draws so that no two nodes, drafters or steps share one: the number of children of a node may
-// depend on draws at other nodes, several drafters may draw at one node, and under the block rule draws
+// Numbers the draws so that no two nodes, drafters or steps share one. The number of children of a node may
+// depend on draws at other nodes, and several drafters may draw at one node. Under the block rule draws
 // beyond the accepted nodes decide how many are accepted. Steps that draft at one position do so at other
 // depths.
 uint64_t TreeGrowth::first_draw(int node) const {

@@ -19,7 +19,7 @@ namespace outrider {
 struct GrowthOptions {
   const TreePolicy* policy = nullptr;
   ChildrenChoice children = ChildrenChoice::kSampled;
-  // A child whose probability is below this is not expanded (Hugging Face's confidence threshold); 0: off.
+  // A child with a probability below this is not expanded (Hugging Face's confidence threshold); 0: off.
   double min_probability = 0.0;
   // Children drawn from a distribution with sqrt(0.15 * entropy in nats) above this are not expanded (SVIP's
   // entropy threshold); 0: off.
@@ -33,8 +33,8 @@ GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy
 
 // Grows the tree of one sequence level by level from the draft's logits after the nodes of its frontier;
 // every drafter with probabilities grows its trees with it. A node's children are the likeliest tokens if the
-// request is greedy or options.children is kTop. Otherwise the acceptance rule decides: under the coupled
-// rule they are the largest of log q + g with the target's own Gumbel noise g (2408.07978), under the
+// request is greedy or options.children is kTop. Otherwise the acceptance rule decides. Under the coupled
+// rule they are the largest of log q + g with the target's own Gumbel noise g (2408.07978). Under the
 // rejection rule they are drawn from q, and the tree keeps q.
 class TreeGrowth {
  public:
@@ -96,7 +96,7 @@ class TreeGrowth {
   LogitsProcessor logits_processor_;
   CoupledChooser chooser_;
   int children_ = 0;     // largest number of children of a frontier node
-  int max_drafted_ = 0;  // nodes that may be drafted, including those dropped in the end
+  int max_drafted_ = 0;  // nodes that may be drafted, including nodes dropped in the end
   std::vector<TokenConstraint::State> states_;  // by node: state of the request's constraint, if it has one
   std::vector<double> scores_;        // by node: estimated probability that the path to it is accepted
   std::vector<int> frontier_, next_;  // nodes to expand now and in the next level

@@ -29,9 +29,9 @@ class TreePolicy {
  public:
   virtual ~TreePolicy() = default;
 
-  // `frontier` holds the nodes drafted last. Removes those that are not expanded and returns the largest
-  // number of children a remaining node gets; 0 ends the tree. scores[node] is the estimated probability that
-  // the whole path to the node is accepted.
+  // `frontier` holds the nodes drafted last. Removes nodes that are not expanded and returns the largest
+  // number of children a remaining node gets; 0 ends the tree. Here scores[node] is the estimated probability
+  // that the whole path to the node is accepted.
   virtual int plan_level(const TreeLevel& level, std::span<const double> scores,
                          std::vector<int>& frontier) const = 0;
 
@@ -45,8 +45,8 @@ class TreePolicy {
   // levels.
   virtual int max_expanded(int nodes, int /*levels*/) const { return nodes; }
 
-  // The usual number of nodes expanded per level in a tree of `nodes` nodes. A tree whose nodes must not be
-  // dropped may exceed it.
+  // The usual number of nodes expanded per level in a tree of `nodes` nodes. A tree may exceed it if its
+  // nodes must not be dropped.
   virtual int usual_width(int nodes) const { return nodes; }
 };
 
@@ -64,7 +64,7 @@ class StaticTreePolicy final : public TreePolicy {
 };
 
 // EAGLE-2's dynamic tree (2406.16858): in every level the `width` likeliest nodes are expanded with `width`
-// children each, and in the end the likeliest nodes of the whole tree are kept; ties go to the node drafted
+// children each. In the end the likeliest nodes of the whole tree are kept; ties go to the node drafted
 // first. Where nodes must not be dropped, each level gets an equal share of the remaining node budget, which
 // goes to its likeliest nodes.
 class DynamicTreePolicy final : public TreePolicy {

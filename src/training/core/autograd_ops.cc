@@ -156,7 +156,7 @@ class HeadGradients {
 
   void save(AutogradContext* context) const { context->save_for_backward({for_hidden_, for_head_}); }
 
-  // Turns the saved gradients of the summed loss into those of the mean over all rows.
+  // Turns the saved gradients of the summed loss into gradients of the mean over all rows.
   static std::pair<at::Tensor, at::Tensor> scaled(AutogradContext* context, const at::Tensor& upstream) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor factor = upstream / static_cast<double>(saved[0].size(0));

@@ -32,7 +32,7 @@ at::Tensor cross_entropy(const at::Tensor& hidden, const at::Tensor& head, const
 
 struct DistillationLoss {
   at::Tensor loss;   // mean KL divergence from the distribution to learn; differentiable in hidden and head
-  double agreement;  // share of rows whose most probable token is the teacher's
+  double agreement;  // share of rows with the teacher's most probable token
 };
 
 // The distribution to learn is (1 - hard) teacher + hard one-hot(argmax teacher). `teacher_hidden` and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that all subcommands of outrider-train share. Each fills fields of the subcommand's own struct,
-// whose defaults differ.
+// The options that all subcommands of outrider-train share. Each fills fields of the subcommand's own struct;
+// defaults differ.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -9,8 +9,8 @@ namespace outrider::training {
 namespace {
 
 constexpr int64_t kGrainRows = 64;
-// Rows whose weight gradients one task sums. The number is fixed, so that the result does not depend on the
-// number of threads.
+// Rows with weight gradients that one task sums. The number is fixed, so that the result does not depend on
+// the number of threads.
 constexpr int64_t kGradientRows = 512;
 constexpr int64_t kGrainElements = 1 << 16;
 

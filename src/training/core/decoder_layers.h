@@ -32,11 +32,11 @@ struct LayerWeights {
   at::Tensor gate, up, down;
 };
 
-// Draws weights from N(0, 0.02); those that write to the residual stream are zero, so that the layer begins
+// Draws weights from N(0, 0.02); weights that write to the residual stream are zero, so that the layer begins
 // as the identity.
 LayerWeights initial_layer(const LayerShape& shape, bool has_input_norm, at::Generator& generator);
-// Gives the layer's MLP `size` inner units: keeps those of the largest weights and, if they are too few, adds
-// drawn ones whose output weights are zero.
+// Gives the layer's MLP `size` inner units: keeps the units with the largest weights and, if they are too
+// few, adds drawn ones with output weights of zero.
 void resize_mlp(LayerWeights& layer, int64_t size, at::Generator& generator);
 // Moves the parameters to the device and has gradients computed for them.
 void make_trainable(const NamedTensors& parameters, at::Device device);
@@ -69,8 +69,8 @@ struct UnrolledMemory {
   std::vector<at::Tensor> keys, values;
 };
 
-// Attention in which row t sees step 0 of the rows up to t and its own entries of later steps. q, the queries
-// of the last step, and the result are [windows, length, heads, head_dim].
+// Attention in which row t sees step 0 of the rows up to t and its own entries of later steps. The queries of
+// the last step, q, and the result are [windows, length, heads, head_dim].
 at::Tensor unrolled_attention(const at::Tensor& q, const UnrolledMemory& memory);
 
 // The outputs of a layer: x + delta is the residual stream; the norm that follows adds them.
@@ -85,7 +85,7 @@ LayerOutput finished_layer(const LayerShape& shape, const LayerWeights& weights,
                            const at::Tensor& mixed);
 
 // Attention of queries [batch, n, heads, head_dim] to keys and values [batch, entries, kv_heads, head_dim].
-// unseen: bool [batch or 1, n, entries], 1 where a query does not see an entry; undefined: every query sees
+// `unseen`: bool [batch or 1, n, entries], 1 where a query does not see an entry; undefined: every query sees
 // all.
 at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const at::Tensor& unseen);

@@ -174,7 +174,7 @@ TORCH_LIBRARY_IMPL(aten, XPU, fake) {
   fake.impl("_reshape_alias", &at::native::_reshape_alias);
 }
 
-// Factories take no tensors, so they are dispatched by the device alone.
+// Factories take no tensors, so they are dispatched only by the device.
 TORCH_LIBRARY_IMPL(aten, IPU, fake) {
   fake.impl("empty.memory_format", &empty);
   fake.impl("empty_strided", &empty_strided);

@@ -7,8 +7,8 @@
 
 namespace outrider::training {
 
-// Shows the progress of a long run on standard error: a bar with the time left on a terminal, otherwise plain
-// lines, the first at once, the next ones after 2, 4, 8 and 16 seconds, and then one every 30 seconds.
+// Shows the progress of a long run on standard error. On a terminal it is a bar with the time left. Otherwise
+// it is plain lines: at once, after 2, 4, 8 and 16 seconds, then every 30 seconds.
 class Progress {
  public:
   // `done` of `total` units of work were done before this process began.

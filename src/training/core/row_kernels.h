@@ -68,7 +68,7 @@ struct CausalSoftmax {
   float scale;
 };
 void causal_softmax(const CausalSoftmax& op, int64_t first, int64_t last);
-// op.scores holds the gradient of the distribution, which becomes that of the scores.
+// op.scores holds the gradient of the distribution, which becomes the gradient of the scores.
 void causal_softmax_gradient(const CausalSoftmax& op, const uint16_t* distribution, int64_t first,
                              int64_t last);
 

@@ -78,7 +78,7 @@ TEST_F(TokenDataTest, ManyWindowsBeginWithADocument) {
       begins += batch.tokens[static_cast<size_t>(w * (batch.length + 1))] == 0;
     }
   }
-  EXPECT_GT(begins, windows * 4 / 10);  // one in ten would begin a document by chance alone
+  EXPECT_GT(begins, windows * 4 / 10);  // one in ten would begin a document by mere chance
   EXPECT_LT(begins, windows * 7 / 10);
 }
 

@@ -15,7 +15,7 @@ namespace outrider::training {
 
 struct HeldOutResult {
   double loss = 0.0;
-  // By depth: share of the drafts whose tokens up to this depth are all the target's likeliest ones.
+  // By depth: share of the drafts that consist of the target's likeliest tokens up to this depth.
   std::vector<double> agreement;
   std::vector<std::vector<double>> ranks;  // by depth, see DepthAgreement::ranks; or empty
 

@@ -37,8 +37,8 @@ Result<DocumentSource> asked_documents(const std::string& name, const std::vecto
                                        const ModelFile& target);
 
 // Reads at most `limit` held-out prompts of a .jsonl file, spread evenly over it. A line has "messages",
-// "prompt" (text, or a list of turns) or "turns" (the user's, of which the first is the prompt), which is put
-// into the chat template if the target has one and "kind" is not "continue".
+// "prompt" (text, or a list of turns) or "turns" (the user's; the first is the prompt). It is put into the
+// chat template if the target has one and "kind" is not "continue".
 Result<std::vector<std::vector<TokenId>>> read_prompts(const std::filesystem::path& path,
                                                        const ModelFile& target, int64_t limit);
 

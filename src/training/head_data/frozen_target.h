@@ -52,7 +52,7 @@ class FrozenTarget {
   // Chooses the states that run() returns. Error: taps outside of the layers.
   Status want(const FeatureNeeds& needs);
   const FeatureNeeds& needs() const { return needs_; }
-  // One forward pass over all windows, each a text of its own; the states are in the windows' order.
+  // One forward pass over all windows, each a separate text; the states are in the windows' order.
   Result<std::vector<TargetStates>> run(std::span<const std::span<const TokenId>> windows);
 
  private:

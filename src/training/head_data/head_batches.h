@@ -35,7 +35,7 @@ struct DepthAgreement {
   at::Tensor
       counts;  // f32 [windows, length]: 0 where the text has no token at this depth, or it does not count
   at::Tensor ranks =
-      {};  // f32 [k] or undefined: share of the rows whose token was the drafter's guess number i
+      {};  // f32 [k] or undefined: share of the rows where the token was the drafter's guess number i
 };
 
 struct HeadLoss {

@@ -34,7 +34,7 @@ struct HeadDataOptions {
 };
 
 // Documents cut into windows; one in fifty documents is held out. A batch is a pure function of (seed, step):
-// every epoch shuffles the windows, puts those of about the same length together, and shuffles these batches.
+// every epoch shuffles the windows, puts windows of similar length together, and shuffles the batches.
 class HeadData {
  public:
   // Errors: no window with a token that counts, or none that is held out.

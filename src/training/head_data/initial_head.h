@@ -9,8 +9,8 @@
 
 namespace outrider::training {
 
-// The tensors of a written head: numbers as f32, whatever type they are stored in (those that come with the
-// program have 8 bits), and integers as int64. Flags are left out.
+// The tensors of a written head: numbers as f32, whatever type they are stored in (shipped heads have 8
+// bits), and integers as int64. Flags are left out.
 Result<NamedTensors> read_initial_head(const std::filesystem::path& folder);
 
 }  // namespace outrider::training

@@ -142,7 +142,7 @@ struct Question {
   size_t turn = 0;
 };
 
-// The seed of an answer depends on its question alone, whichever others are asked.
+// The seed of an answer depends only on its question, whichever others are asked.
 uint64_t draw_of(const Question& question, uint64_t seed) {
   uint64_t hash = mix64(seed ^ mix64(question.turn));
   for (const TokenId token : question.prompt) hash = mix64(hash ^ static_cast<uint64_t>(token));

@@ -15,11 +15,11 @@ namespace outrider::training {
 // The folder that keeps answers.
 std::filesystem::path response_folder(const HeadOptions& options);
 
-// Has the target answer all questions and options.regenerate of the documents' prompts, as many of each
-// source, and returns prompts and responses as documents of which the responses count. The beginning
-// of a text without prompt is its prompt. The folder options.responses (or one below options.out) keeps the
-// answers by prompt: later runs with this target and these sampling options read them and generate only the
-// missing ones. Error: the folder holds answers of another target or with other options.
+// The target answers all questions and options.regenerate of the documents' prompts, as many of each source.
+// Returns prompts and responses as documents; the responses count. The beginning of a text without prompt is
+// its prompt. The folder options.responses (or one below options.out) keeps the answers by prompt: later runs
+// with this target and these sampling options read them and generate only the missing ones. Error: the folder
+// holds answers of another target or with other options.
 Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
                                                          const DocumentSource& questions,
                                                          const HeadOptions& options,

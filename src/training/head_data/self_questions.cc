@@ -108,7 +108,7 @@ Result<std::string> opening(const FrozenTarget& target, const std::string& syste
                      " does not write a user's message as it is");
 }
 
-// Writes questions with the target. Question i is a function of the seed, the kinds and i alone.
+// Writes questions with the target. Question i is a function of only the seed, the kinds and i.
 class QuestionWriter {
  public:
   static Result<QuestionWriter> open(const HeadOptions& options, const FrozenTarget& target,

@@ -11,9 +11,9 @@
 
 namespace outrider::training {
 
-// The target's states of windows. They are computed, or read from a folder that keeps those of earlier epochs
-// and runs, one file per window, until it is full. A file is named after the window's text, so that runs with
-// more text or other batches find it. States that were read equal the computed ones bit for bit.
+// The target's states of windows. They are computed, or read from a folder that keeps the states of earlier
+// epochs and runs, one file per window, until it is full. A file is named after the window's text, so that
+// runs with more text or other batches find it. States that were read equal the computed ones bit for bit.
 class StateSource {
  public:
   struct Options {

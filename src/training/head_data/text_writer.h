@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that the target writes: answers to prompts, and questions of its own.
+// Texts that the target writes: answers to prompts, and questions.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class TextWriter {
   // Tasks that keep it busy. A caller that keeps what was written asks for no more at once.
   virtual int64_t preferred_tasks() const = 0;
   // Writes all texts, several at a time, and hands each to the sink when it is complete, in any order. A text
-  // is a function of its task alone, except for the rounding of products on a GPU.
+  // is a function of only its task, except for the rounding of products on a GPU.
   virtual Status write(std::span<const WritingTask> tasks, const TextSink& sink,
                        GenerationProgress& shown) = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target of a learned drafter in libtorch, for a GPU. Its states differ from those of the serving kernels
-// by the rounding of products alone; keys and values are rounded to the type of the KV cache.
+// The target of a learned drafter in libtorch, for a GPU. Its states differ from the states of the serving
+// kernels only by the rounding of products; keys and values are rounded to the type of the KV cache.
 #pragma once
 
 #include <torch/types.h>

@@ -64,7 +64,7 @@ class TorchWriter::Wave {
   }
 
  private:
-  // Rows whose tokens are drawn from all tokens, or from the likeliest ones.
+  // Rows with tokens drawn from all tokens, or from the likeliest ones.
   struct Sampled {
     at::Tensor rows;                 // int64 [sampled]
     at::Tensor temperatures, top_p;  // f32 [sampled, 1]; top_p is undefined: all tokens
@@ -160,7 +160,7 @@ class TorchWriter::Wave {
     return at::stack(written, 1).cpu();
   }
 
-  // Adds a block's tokens to the texts and hands over those that are complete. Returns the rows of the
+  // Adds a block's tokens to the texts and hands over complete texts. Returns the rows of the
   // others.
   std::vector<int64_t> take(const at::Tensor& block, const TextSink& sink, GenerationProgress& shown) {
     const std::vector<TokenId>& stops = writer_.target_.config().stop_tokens;

@@ -16,8 +16,8 @@
 namespace outrider::training {
 
 // Draws one token per row, int64 [rows], by inverting the distribution function of softmax(logits), f32
-// [rows, vocab], at `uniforms`, f32 [rows, 1] in [0, 1). top_p, f32 [rows, 1]: the distribution is that of
-// the smallest set of likeliest tokens that reaches this probability; undefined: of all tokens.
+// [rows, vocab], at `uniforms`, f32 [rows, 1] in [0, 1). `top_p`, f32 [rows, 1]: the distribution has only
+// the smallest set of likeliest tokens that reaches this probability; undefined: all tokens.
 at::Tensor drawn_tokens(const at::Tensor& logits, const at::Tensor& top_p, const at::Tensor& uniforms);
 
 class TorchWriter : public TextWriter {

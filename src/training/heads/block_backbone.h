@@ -20,13 +20,13 @@ struct BlockOptions {
   int64_t block = 8;
   int64_t anchors = 16;           // blocks per window in one step
   double gamma = 4.0;             // the k-th place that drafts weighs exp(-(k - 1) / gamma)
-  std::vector<int64_t> ids = {};  // layers of the target whose outputs it reads; empty: the published ones
+  std::vector<int64_t> ids = {};  // layers of the target that it reads outputs of; empty: the published ones
   int64_t mask = -1;              // token at places to be drafted; -1: the last of the vocabulary
   int64_t mlp = 0;                // inner units of the MLPs; 0: as many as in the target
 };
 
 void add_block_options(CLI::App& command, BlockOptions& options);
-// With the published layers and mask where none are given. Errors: those that the target does not have.
+// With the published layers and mask where none are given. Errors: layers that the target does not have.
 Result<BlockOptions> completed(BlockOptions options, const ModelConfig& target);
 
 class BlockBackbone {
@@ -72,8 +72,8 @@ class BlockBackbone {
 };
 
 // Draws the positions at which blocks begin, int64 [windows, count], from the batch's seed: one in each of
-// `count` equal sections of every window, so that within `length` a token comes before and `following` tokens
-// come after each position.
+// `count` equal sections of every window. Within `length` a token comes before and `following` tokens come
+// after each position.
 at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int64_t length,
                            int64_t following);
 

@@ -119,7 +119,7 @@ at::Tensor DraftModel::learned_share(const HeadBatch& batch, const at::Tensor& t
   return 1.0 - (1.0 - options_.boost_weight) * reproduced;
 }
 
-// Row t reads the tokens up to t and predicts token t + 1, whose distribution follows from the target's state
+// Row t reads the tokens up to t and predicts token t + 1; its distribution follows from the target's state
 // t.
 HeadLoss DraftModel::loss(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
@@ -188,7 +188,7 @@ void DraftModel::write_text(at::Tensor tokens, const at::Tensor& is_own, int64_t
   }
 }
 
-// A window with the tokens of `row` instead of its own; those after the end of the text do not count.
+// A window with the tokens of `row` instead of its own; tokens after the end of the text do not count.
 Document rewritten_window(const Window& window, const int64_t* row, const std::vector<TokenId>& ends) {
   Document text{.tokens = {row, row + window.tokens.size()},
                 .counted = {window.counted.begin(), window.counted.end()}};

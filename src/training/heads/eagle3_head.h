@@ -9,8 +9,8 @@ namespace outrider::training {
 // the most frequent tokens.
 HeadRecipe eagle3_recipe();
 
-// P-EAGLE: EAGLE-3 with learned features and a token that stand for those of places to be drafted, so that
-// one pass predicts all of them.
+// P-EAGLE: EAGLE-3 with learned features and a token that stand in at places to be drafted, so that one pass
+// predicts all of them.
 HeadRecipe peagle_recipe();
 
 }  // namespace outrider::training

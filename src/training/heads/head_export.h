@@ -24,7 +24,7 @@ Status check_tokenizer_file(const FrozenTarget& target);
 Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                   const std::filesystem::path& folder);
 
-// Writes config.json alone, with the fields of `learned`.
+// Writes only config.json, with the fields of `learned`.
 Status write_head_config(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                          const std::filesystem::path& folder);
 

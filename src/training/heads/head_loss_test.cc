@@ -160,7 +160,7 @@ void expect_sampled_loss(const HeadRecipe& recipe, std::vector<std::string> argu
   EXPECT_EQ(sampled.head().loss(batch).loss.item<double>(), whole.head().loss(measured).loss.item<double>());
 }
 
-// The tokens that are not drawn are those that matter least, as in a real text.
+// The tokens that are not drawn matter least, as in a real text.
 TEST(HeadLoss, ASampleOfTheVocabularyEstimatesTheLossOfTheWhole) {
   expect_sampled_loss(mtp_recipe(), {}, "240");
   expect_sampled_loss(mtp_recipe(), {"--draft-vocab", "200"}, "150");

@@ -31,7 +31,7 @@ inline std::string text_lines(int count) {
   return lines;
 }
 
-// The recipe of this subcommand after parsing `arguments`, options of its own.
+// The recipe of this subcommand after parsing `arguments`, which are its options.
 inline HeadRecipe recipe_of(const std::string& command, const std::string& arguments = {}) {
   for (HeadRecipe& recipe : head_recipes()) {
     if (recipe.command != command) continue;

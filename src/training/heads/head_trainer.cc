@@ -305,8 +305,8 @@ Status HeadRun::train() {
   return finish();
 }
 
-// The last measurement takes long. A run that ends in it, or whose measurement fails, makes it when it is
-// resumed.
+// The last measurement takes long. A run makes it when it is resumed, if it ended there or the measurement
+// failed.
 Status HeadRun::finish() {
   const int64_t step = optimizer_.steps_taken();
   if (!history_.acceptance.empty() && history_.acceptance.back().step == step) return {};

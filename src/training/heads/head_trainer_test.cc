@@ -233,8 +233,8 @@ TEST_F(HeadTrainerTest, PromptsMayBeSpecBenchsQuestions) {
   EXPECT_EQ(*questions, *prompts);
 }
 
-// A run with more prompts, fewer, or a lost part keeps the answers there are; its result equals that of a run
-// with a folder of its own.
+// A run with more prompts, fewer, or a lost part keeps the answers there are; its result equals the result of
+// a run with a separate folder.
 TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
   auto target = FrozenTarget::open(target_path(), 1);
   ASSERT_TRUE(target.ok());

@@ -37,7 +37,7 @@ class MedusaHead final : public DraftHead {
     at::Tensor output;        // [vocab, hidden]
   };
 
-  // f32 [ranks]: share of the rows that count whose token is the head's guess number i.
+  // f32 [ranks]: share of the counted rows where the token is the head's guess number i.
   at::Tensor rank_shares(const at::Tensor& hidden, const at::Tensor& output, const at::Tensor& tokens,
                          const at::Tensor& counts) const;
 

@@ -27,7 +27,7 @@ struct MoaOptions {
   int64_t kv_heads = 0;  // in all layers; 0: half as many as in the target
   int64_t mlp = 0;       // inner units in all layers; 0: 1.5 times the width of their inputs
   int64_t lsa_mlp = 0;   // inner units of layer self-attention; 0: as in the others
-  // Weight of the KL divergence; that of the distance between states is 1. The default is the published one.
+  // Weight of the KL divergence, as published; the distance between states has weight 1.
   double distribution_weight = 0.1;
   int64_t draft_vocab = 0;    // tokens that it can draft; 0: see draft_tokens()
   int64_t loss_vocab = 8192;  // tokens that a step compares; 0: all
@@ -76,13 +76,13 @@ class MoaHead final : public DraftHead {
   at::Tensor cross_attention(const HeadBatch& batch, const at::Tensor& states,
                              const at::Tensor& last_known) const;
   // The target's last layers and its final norm, [rows, hidden], as in drafting: a row attends to the
-  // target's own entries of the known tokens, and to drafted ones of those after them. (The authors' training
-  // has drafted entries of all tokens but those after which nothing new is known.)
+  // target's own entries of the known tokens, and to drafted entries of the tokens after them. (The authors'
+  // training has drafted entries of all tokens, except where nothing new is known after them.)
   at::Tensor frozen_layers(const HeadBatch& batch, at::Tensor states, const at::Tensor& last_known) const;
-  // The output head's input at one depth of a draft, [windows * (length - depth), hidden]; the rows whose
-  // token would come after the end are left out. `self` is the output of self-attention, [windows, length,
-  // hidden], `context` holds the entries of cross-attention and `memories` those of the target's last layers,
-  // to which the draft's entries are added.
+  // The output head's input at one depth of a draft, [windows * (length - depth), hidden]; rows with a token
+  // after the end are left out. `self` is the output of self-attention, [windows, length, hidden], `context`
+  // holds the entries of cross-attention and `memories` the entries of the target's last layers, to which the
+  // draft's entries are added.
   at::Tensor drafted(const at::Tensor& self, int64_t depth, const UnrolledMemory& context,
                      std::vector<UnrolledMemory>& memories) const;
   // Measures as in drafting: the target's state is known for the tokens up to t and token t + 1 is pending.

@@ -107,7 +107,7 @@ at::Tensor PardModel::level(const at::Tensor& tokens, std::vector<UnrolledMemory
   return normalized(states, norm_, shape_.epsilon, run_.products);
 }
 
-// Row t of level i predicts token t + 1 + i, whose distribution follows from the target's state t + i.
+// Row t of level i predicts token t + 1 + i; its distribution follows from the target's state t + i.
 HeadLoss PardModel::loss(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const at::Tensor counts = shifted(batch.counted, 1), head = embedding_.to(run_.products);

@@ -5,7 +5,7 @@
 
 namespace outrider::training {
 
-// PARD (2504.18583): a small model of its own whose masks after the text predict all tokens of a draft in one
+// PARD (2504.18583): a separate small model; its masks after the text predict all tokens of a draft in one
 // pass. PARD serves it.
 HeadRecipe pard_recipe();
 

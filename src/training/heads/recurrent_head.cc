@@ -94,7 +94,7 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
   UnrolledMemory memory;
   at::Tensor state = first_state(batch);
   const MaskedPlace masked = masked_place();
-  if (masked.state.defined()) result.loss = (masked.state * 0).sum();  // one step alone does not read it
+  if (masked.state.defined()) result.loss = (masked.state * 0).sum();  // a single step does not read it
   for (int64_t i = 0; i < std::min(steps, length - 2); ++i) {
     at::Tensor read = shifted(batch.tokens, 1 + i).flatten();
     if (i > 0 && masked.state.defined()) {

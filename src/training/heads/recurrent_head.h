@@ -68,7 +68,7 @@ class RecurrentHead : public DraftHead {
   };
   virtual MaskedPlace masked_place() const { return {}; }
   virtual const LayerWeights& layer() const = 0;
-  // The drafter's output head, [n, hidden], for tokens.ids; the target's, unless a head has one of its own.
+  // The drafter's output head, [n, hidden], for tokens.ids; the target's, unless a head has another one.
   virtual at::Tensor draft_head(const LossTokens& tokens) const {
     return tokens.rows_of(shared_.output_head);
   }

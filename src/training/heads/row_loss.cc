@@ -135,7 +135,7 @@ struct WeightedLoss : Function<WeightedLoss> {
   }
 };
 
-// The rows whose weight is not 0, and how many they are. The first one again fills the last unit.
+// The rows with a weight other than 0, and how many they are. The first one again fills the last unit.
 std::pair<at::Tensor, int64_t> counted_rows(const at::Tensor& weight) {
   const at::Tensor index = weight.nonzero().squeeze(1);
   const int64_t counted = index.numel(), missing = (kRowUnit - counted % kRowUnit) % kRowUnit;
@@ -143,7 +143,7 @@ std::pair<at::Tensor, int64_t> counted_rows(const at::Tensor& weight) {
   return {at::cat({index, index.narrow(0, 0, 1).expand(missing)}), counted};
 }
 
-// The loss over the rows whose weight is not 0.
+// The loss over the rows with a weight other than 0.
 RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
   const auto [index, counted] = counted_rows(rows.weight);
   RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight),

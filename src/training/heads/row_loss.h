@@ -40,7 +40,7 @@ struct TargetLogits {
   at::Tensor logits;  // [kept rows, vocab]
   at::Tensor place;   // int64 [rows]: the row of `logits`; 0 for rows that are not kept
 };
-// Keeps the rows of `hidden`, [rows, size], whose weight is not 0.
+// Keeps the rows of `hidden`, [rows, size], with a weight other than 0.
 TargetLogits target_logits(const LossOfRows& rows);
 // Learns from the rows of target.logits at target.place, int64 [rows], by forward divergence.
 RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard);

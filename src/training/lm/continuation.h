@@ -22,7 +22,7 @@ struct ContinuationOptions {
 };
 
 // Continues prompts of a token file (each ends with the document end) and writes prompts and continuations as
-// a token file. A batch holds prompts of similar length, whose beginnings are cut to the shortest one's
+// a token file. A batch holds prompts of similar length; their beginnings are cut to the shortest one's
 // length.
 Status write_continuations(const Llama& teacher, const LlamaWeights& weights, const TokenizerFacts& tokenizer,
                            const std::filesystem::path& prompt_file, const ContinuationOptions& options,

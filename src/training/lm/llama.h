@@ -40,7 +40,7 @@ struct KvCache {
 
 class Llama {
  public:
-  // Draws weights from N(0, 0.02); the deviation of those that write to the residual stream is divided by
+  // Draws weights from N(0, 0.02); where they write to the residual stream, the deviation is divided by
   // sqrt(2 * layers).
   static Llama initialized(const LlamaConfig& config, uint64_t seed, at::Device device);
   // Takes tensors with Hugging Face names. Error: one is missing or its shape does not fit `config`.
@@ -61,7 +61,7 @@ class Llama {
   // hidden].
   at::Tensor forward(const LlamaWeights& weights, const at::Tensor& tokens) const;
 
-  // `type` is that of the weights that will fill the cache.
+  // `type` is the type of the weights that will fill the cache.
   KvCache make_cache(int64_t batch, int64_t capacity, at::ScalarType type) const;
   // Appends tokens, int64 [batch, n], to the cache and returns the hidden states of the last position,
   // [batch, hidden]. n may exceed 1 only if the cache is empty. Not differentiable.

@@ -246,7 +246,7 @@ Result<Teacher> open_teacher(const LmOptions& options, at::Device device) {
 // The folder that keeps the teacher's continuations of every domain.
 fs::path continuations_dir(const LmOptions& options) { return options.out / "continuations"; }
 
-// Has the teacher continue the prompts of every domain; a resumed run keeps the continuations it has.
+// Lets the teacher continue the prompts of every domain; a resumed run keeps the continuations it has.
 Status prepare_continuations(const LmOptions& options, const Teacher& teacher,
                              const TokenizerFacts& tokenizer) {
   OUTRIDER_RETURN_IF_ERROR(make_directories(continuations_dir(options)));

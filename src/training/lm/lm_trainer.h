@@ -15,7 +15,7 @@
 
 namespace outrider::training {
 
-// Options of `outrider-train lm`; the defaults are those of the shipped target model.
+// Options of `outrider-train lm`; the defaults made the shipped target model.
 struct LmOptions {
   std::filesystem::path data;       // train/ and heldout/ with one <domain>.u16 each
   std::filesystem::path tokenizer;  // folder with tokenizer.json and its companions
@@ -39,7 +39,7 @@ struct LmOptions {
   bool resume = false;
   std::filesystem::path init;     // model folder of the first weights; empty: they are drawn at random
   std::filesystem::path distill;  // the teacher's folder; empty: learn from the data
-  // The teacher continues the prompts in data/prompts; `continuations.prompts` counts those of all domains.
+  // The teacher continues the prompts in data/prompts; `continuations.prompts` counts all domains.
   ContinuationOptions continuations;
   double text_share = 0.3;  // share of the windows that hold text as it is; the others hold continuations
   double hard_share = 0.5;  // share of the teacher's distribution moved to its most probable token

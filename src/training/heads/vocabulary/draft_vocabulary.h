@@ -14,8 +14,8 @@ namespace outrider::training {
 // Adds --draft-vocab. standard: what 0 stands for if there is no --init.
 void add_draft_vocab_option(CLI::App& command, int64_t& wanted, const std::string& standard);
 
-// The ids that a drafter of `wanted` tokens can propose, int64 in rising order: those of --init, then the
-// most frequent ones. `wanted` 0: those of --init, or else `standard` many. Undefined: all of the vocabulary.
+// The ids that a drafter of `wanted` tokens can propose, int64 in rising order: the ids of --init, then the
+// most frequent ones. `wanted` 0: the ids of --init, or else `standard` many. Undefined: all tokens.
 Result<at::Tensor> draft_tokens(const HeadContext& context, int64_t wanted, int64_t standard);
 
 // The tokens that a written head can propose, in rising order; undefined: it does not say.

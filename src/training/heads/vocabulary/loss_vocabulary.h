@@ -16,7 +16,7 @@ class App;
 
 namespace outrider::training {
 
-// Tokens that a step compares. Those that a sample stands for count that many times, so that both softmaxes
+// Tokens that a step compares. Tokens that a sample stands for count that many times, so that both softmaxes
 // keep their sums in expectation.
 struct LossTokens {
   at::Tensor ids;  // int64 [n], distinct; undefined: the whole vocabulary
@@ -34,8 +34,8 @@ struct LossTokens {
 // The ids of the tokens that count most often, in rising order; counts: one for each token.
 at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted);
 
-// Among the tokens that can be drafted: the most frequent ones and, for a fifth of those compared, a sample
-// of the others.
+// Among the tokens that can be drafted: the most frequent ones and, for a fifth of the compared tokens, a
+// sample of the others.
 class LossVocabulary {
  public:
   // Compares `compared` of the draft tokens, int64 in rising order (undefined: the whole vocabulary); 0: all.
@@ -43,7 +43,7 @@ class LossVocabulary {
 
   // The draft tokens; undefined: the whole vocabulary.
   const at::Tensor& draft_tokens() const { return draft_tokens_; }
-  // f32 [windows, length]: 1 for rows whose next token counts and whose likeliest choice can be drafted.
+  // f32 [windows, length]: 1 for rows where the next token counts and the likeliest choice can be drafted.
   at::Tensor lessons(const HeadBatch& batch) const;
   // The tokens that a batch compares: a sample in training, all draft tokens in a measurement. Choices of the
   // target that the batch knows come before others. bias is in the type of `like`, all is on its device.

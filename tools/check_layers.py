@@ -24,7 +24,7 @@ RANKS = [
     {"cli"},
 ]
 # The rooms of a folder, in the same way: a room may include the rooms that stand before it. The folder's own files may
-# include its rooms and be included by them, as long as no ring of files comes of it.
+# include its rooms and be included by them, as long as no ring of files comes of it. "*" is every room that is not named.
 ROOMS = {
     "chat_template": [{"jinja"}],
     "cli": [{"reports"}, {"commands"}, {"program"}],
@@ -35,7 +35,8 @@ ROOMS = {
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
-    "models": [{"sharding"}, {"weights"}, {"recurrent"}, {"backend"}, {"team"}],
+    "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
+    "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
@@ -57,6 +58,10 @@ def ranks_of(order):
     return {name: rank for rank, names in enumerate(order) for name in names}
 
 
+def rank_of(name, ranks):
+    return ranks.get(name, ranks.get("*"))
+
+
 def layer_problems(folder, include):
     """`folder` and `include` are paths from src/; yields what is wrong with the include."""
     source, target = folder.parts, pathlib.PurePosixPath(include).parts[:-1]
@@ -68,17 +73,18 @@ def layer_problems(folder, include):
     if common == len(target):
         return
     if common == len(source):
-        if target[common] not in ranks_of(order):
+        if rank_of(target[common], ranks_of(order)) is None:
             yield f"'{parent or 'src'}' has no room '{target[common]}' for '{include}'"
         return
     ranks = ranks_of(order)
     names = source[common], target[common]
     for name in names:
-        if name not in ranks:
+        if rank_of(name, ranks) is None:
             yield f"'{'/'.join(filter(None, (parent, name)))}' has no rank"
             return
-    if ranks[names[1]] >= ranks[names[0]]:
-        yield f"'{names[0]}' (rank {ranks[names[0]]}) may not include '{names[1]}' (rank {ranks[names[1]]}): {include}"
+    own, other = (rank_of(name, ranks) for name in names)
+    if other >= own:
+        yield f"'{names[0]}' (rank {own}) may not include '{names[1]}' (rank {other}): {include}"
 
 
 def rings(graph):

@@ -9,6 +9,24 @@
 
 namespace outrider {
 
+int64_t DecoderLayer::bytes() const {
+  WeightList list{.projections = {}, .norms = {&attention_norm, &mlp_norm}, .numbers = {}};
+  AttentionWeights::list(list);
+  MlpWeights::list(list);
+  return list.bytes();
+}
+
+Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                          DecoderLayer& layer) {
+  if (place.has_input_norm)
+    OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config.norm, place.prefix + "input_layernorm",
+                                       place.input_size, layer.attention_norm));
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config.norm, place.prefix + "post_attention_layernorm",
+                                     config.hidden_size, layer.mlp_norm));
+  OUTRIDER_RETURN_IF_ERROR(load_attention(loader, config, place, layer));
+  return load_mlp(loader, config, {place.prefix + "mlp.", "", config.ffn_size, config.mlp.bias}, layer);
+}
+
 void detect_layer_variant(const HeadFile& head, const std::string& prefix, ModelConfig& config) {
   const auto has = [&](const std::string& name) { return head.tensors.contains(prefix + name); };
   config.qkv_bias = has("self_attn.q_proj.bias");

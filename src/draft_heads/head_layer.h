@@ -7,11 +7,24 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
-#include "models/decoder_weights.h"
+#include "models/blocks/attention/attention_weights.h"
+#include "models/blocks/dense_mlp/mlp_weights.h"
 #include "models/layer_ops.h"
 #include "models/rotary_embedding.h"
 
 namespace outrider {
+
+// A layer of attention and a dense MLP.
+struct DecoderLayer : AttentionWeights, MlpWeights {
+  Norm attention_norm;  // of the attention's input [input size]
+  Norm mlp_norm;        // of the MLP's input [hidden_size]
+
+  int64_t bytes() const;
+};
+
+// Plans the loading of one layer, which must not move before WeightLoader::pack_all() has returned.
+Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                          DecoderLayer& layer);
 
 // Sets the biases and the norms of queries and keys that the layer's tensors show.
 void detect_layer_variant(const HeadFile& head, const std::string& prefix, ModelConfig& config);

@@ -22,43 +22,37 @@ void Decoder::embed(std::span<const TokenId> tokens, FloatAddress y) const {
 }
 
 void Decoder::embed(const ForwardBatch& batch) {
-  is_delta_pending_ = false;
-  place_rows(batch);
   tokens_.clear();
-  for (const int32_t row : rows_) {
+  for (const int32_t row : pass_.batch_rows()) {
     const TokenId token = batch.tokens[static_cast<size_t>(row)];
     OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
     tokens_.push_back(token);
   }
-  embed(tokens_, hidden_.data());
+  embed(tokens_, stream_.hidden());
   if (weights_.positions) add_positions(batch);
   if (weights_.layer_inputs) compute_layer_inputs(batch);
 }
 
-void Decoder::enter(const ForwardBatch& batch) {
-  is_delta_pending_ = false;
-  place_rows(batch);
-  backend_->receive_states(hidden_.data(), row_count() * config_.hidden_size);
-}
+void Decoder::enter() { backend_->receive_states(stream_.hidden(), pass_.rows() * config_.hidden_size); }
 
 void Decoder::add_positions(const ForwardBatch& batch) {
   const LearnedPositions& learned = config_.learned_positions;
   positions_.clear();
-  for (const int32_t row : rows_) {
+  for (const int32_t row : pass_.batch_rows()) {
     const int64_t position = batch.positions[static_cast<size_t>(row)];
     // Drafts may reach beyond the context; they are never committed.
     positions_.push_back(static_cast<int32_t>(learned.offset + std::min(position, learned.count - 1)));
   }
   backend_->add_table_rows(
-      {.table = &*weights_.positions, .rows = positions_, .x = hidden_.data(), .y = hidden_.data()});
+      {.table = &*weights_.positions, .rows = positions_, .x = stream_.hidden(), .y = stream_.hidden()});
 }
 
 void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
   const LayerInputTable& inputs = *weights_.layer_inputs;
   const int64_t width = inputs.projection.n;
   const FloatAddress projected = projected_inputs_.data();
-  embed(batch.tokens, normed_.data());
-  backend_->project(inputs.projection, normed_.data(), projected, batch.rows());
+  embed(batch.tokens, stream_.normed());
+  backend_->project(inputs.projection, stream_.normed(), projected, batch.rows());
   backend_->scale(1.0F / std::sqrt(static_cast<float>(config_.hidden_size)), projected, batch.rows() * width);
   backend_->normalize(projected, inputs.norm, projected, batch.rows() * config_.layer_count);
   backend_->add_table_rows({.table = &inputs.table,
@@ -67,18 +61,6 @@ void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
                             .share = 0.70710678F,  // of projection and table, which keeps the variance of one
                             .x = projected,
                             .y = layer_inputs_.data()});
-}
-
-void Decoder::place_rows(const ForwardBatch& batch) {
-  const QueryTemperature& temperature = config_.query_temperature;
-  for (int64_t r = 0; r < batch.rows(); ++r) {
-    const int32_t position = batch.positions[static_cast<size_t>(r)];
-    for (size_t i = 0; i < ropes_.size(); ++i)
-      ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
-    if (query_factors_.empty()) continue;
-    const auto periods = static_cast<float>((position + temperature.offset) / temperature.original_context);
-    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature.beta) * std::log1p(periods);
-  }
 }
 
 }  // namespace outrider

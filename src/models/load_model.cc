@@ -34,6 +34,33 @@ Status check_parts(const ModelFile& file, const ModelFamily& family) {
   return check_use(file, "norms of queries and keys", family.qk_norm, config.qk_norm != QkNorm::kNone);
 }
 
+// What ranks cannot divide in the model with the bits of one rank; empty: nothing.
+std::string_view undivided_part(const ModelConfig& config, const ModelPart& part) {
+  if (config.layer_inputs.size > 0) return "inputs of every layer";
+  for (const LayerBlocks& layer : make_layers(config, part.shard)) {
+    for (const auto* block : {&layer.mixer, &layer.mlp}) {
+      if (!(*block)->undivided().empty()) return (*block)->undivided();
+    }
+  }
+  return {};
+}
+
+// Error: the model cannot be divided like that.
+Status check_division(const ModelConfig& config, const ModelPart& part) {
+  if (part.is_whole()) return {};
+  if (const std::string_view found = undivided_part(config, part); !found.empty()) {
+    return usage_error("ranks can share models whose layers are attention and an MLP or experts, found " +
+                       std::string(found) + " in this " + config.family +
+                       " model; leave out --tensor-parallel and --pipeline-parallel");
+  }
+  if (part.stage_count > config.layer_count) {
+    return usage_error("expected at most " + std::to_string(config.layer_count) +
+                       " pipeline stages, one for each layer, found " + std::to_string(part.stage_count) +
+                       "; lower --pipeline-parallel");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> Model::load(const ModelFile& file, const ModelOptions& options) {
@@ -45,7 +72,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelFile& file, const ModelOpt
   }
   OUTRIDER_RETURN_IF_ERROR(validate(file.config));
   OUTRIDER_RETURN_IF_ERROR(check_parts(file, *family));
-  OUTRIDER_RETURN_IF_ERROR(check_part(file.config, options.part));
+  OUTRIDER_RETURN_IF_ERROR(check_division(file.config, options.part));
   try {
     OUTRIDER_TRY(DecoderWeights weights, load_decoder_weights(file, options));
     auto backend = std::make_unique<HostBackend>(file.config, options, std::move(weights));

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "models/blocks/state_plan.h"
 #include "models/model.h"
-#include "models/recurrent/state_plan.h"
 
 namespace outrider {
 

@@ -129,8 +129,8 @@ Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const M
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, fc_));
   OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, file, head.output_rows));
   DecoderWeights weights;
-  weights.layers.resize(1);
-  OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(
+  weights.layers = make_layers(config_);
+  OUTRIDER_RETURN_IF_ERROR(load_layer(
       loader, config_, {.prefix = tensors.layer_prefix(), .input_size = hidden_size_}, weights.layers[0]));
   OUTRIDER_RETURN_IF_ERROR(pack(loader));
   layer_.emplace(config_, options, std::make_unique<HostBackend>(config_, options, std::move(weights)));

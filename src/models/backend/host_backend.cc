@@ -10,6 +10,16 @@ namespace {
 
 float* at(FloatAddress numbers) { return reinterpret_cast<float*>(numbers.address()); }
 
+// Names of this machine's own memory.
+class LocalNames final : public HostNames {
+ public:
+  float* at(FloatAddress numbers) const override { return outrider::at(numbers); }
+  const Block& own(const Block& block) const override { return block; }
+  HostStates& states(StateStorage& storage) const override { return dynamic_cast<HostStates&>(storage); }
+};
+
+const LocalNames kLocalNames;
+
 }  // namespace
 
 HostBackend::HostBackend(ModelConfig config, const ModelOptions& options, DecoderWeights weights)
@@ -18,30 +28,23 @@ HostBackend::HostBackend(ModelConfig config, const ModelOptions& options, Decode
       own_tokens_(options.part.shard.of(config_.vocab_size)),
       ops_(options.kernels, options.pool, &exchange_),
       weights_(std::move(weights)),
-      experts_(config_, ops_) {
-  if (config_.delta.taps != 0) delta_.emplace(config_, ops_);
-  if (config_.latent.rank != 0) latent_.emplace(config_, ops_);
-}
+      host_(ops_, kLocalNames, weights_.stream ? weights_.stream->experts() : nullptr) {}
 
+// Weights are many, and are not visited in every pass.
 void HostBackend::reserve(int64_t rows, int64_t logits_rows) {
-  for (const DecoderLayer& layer : weights_.layers) {
-    if (latent_) latent_->reserve(layer.latent, rows);
-    for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
+  if (rows <= reserved_rows_ && logits_rows <= reserved_logits_rows_) return;
+  reserved_rows_ = std::max(rows, reserved_rows_);
+  reserved_logits_rows_ = std::max(logits_rows, reserved_logits_rows_);
+  for (const LayerBlocks& layer : weights_.layers) {
+    WeightList list;
+    layer.list(list);
+    for (const Projection* projection : list.projections) ops_.reserve(*projection, rows);
+    for (const auto* block : {&layer.mixer, &layer.mlp}) (*block)->reserve(host_, rows);
   }
-  reserve_experts(rows);
   ops_.reserve(weights_.input_projection, rows);
   if (weights_.layer_inputs) ops_.reserve(weights_.layer_inputs->projection, rows);
   for (const Projection* projection : {&weights_.output_projection, &weights_.lm_head})
     ops_.reserve(*projection, logits_rows);
-}
-
-// Layers with experts have many matrices, which are not visited in every pass.
-void HostBackend::reserve_experts(int64_t rows) {
-  if (rows <= expert_rows_) return;
-  for (const DecoderLayer& layer : weights_.layers) {
-    if (!layer.experts.experts.empty()) experts_.reserve(layer.experts, rows);
-  }
-  expert_rows_ = rows;
 }
 
 FloatAddress HostBackend::allocate(int64_t count) {
@@ -148,7 +151,7 @@ void HostBackend::activate(const Activate& args) {
                  .y = at(args.y),
                  .rows = args.rows,
                  .dim = args.dim,
-                 .activation = config_.mlp.activation,
+                 .activation = args.activation,
                  .is_gated = args.is_gated});
 }
 
@@ -183,9 +186,9 @@ void HostBackend::rotate_and_store(const Attention& attention, const RowPlaces& 
                                            .slots = places.slots,
                                            .rotations = places.rotations,
                                            .query_factors = places.query_factors,
-                                           .q_norm = attention.weights->q_norm,
-                                           .k_norm = attention.weights->k_norm,
-                                           .v_norm = attention.weights->v_norm,
+                                           .q_norm = attention.q_norm,
+                                           .k_norm = attention.k_norm,
+                                           .v_norm = attention.v_norm,
                                            .cache = attention.cache,
                                            .layer = attention.layer});
 }
@@ -195,36 +198,8 @@ void HostBackend::attend(const Attention& attention, std::span<const AttentionRo
                                  .rows = rows,
                                  .cache = attention.cache,
                                  .layer = attention.layer,
-                                 .sinks = attention.weights->sinks,
+                                 .sinks = attention.sinks,
                                  .y = at(y)});
-}
-
-void HostBackend::make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
-                                      int64_t rows) {
-  latent_->make_queries(attention, at(x), at(qkv), rows);
-}
-
-void HostBackend::read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
-                                     int64_t rows) {
-  latent_->read_values(attention, at(attended), at(y), rows);
-}
-
-void HostBackend::recur(const Recurrence& args) {
-  const LayerStates states(*args.store, dynamic_cast<HostStates&>(*args.storage), args.layer);
-  if (args.weights->convolution.size != 0) {
-    convolve(ops_, args.weights->convolution, *args.plan,
-             {.projected = at(args.projected), .y = at(args.y), .rows = args.rows}, states);
-  } else {
-    delta_->run(args.weights->delta, *args.plan, {.projected = at(args.projected), .y = at(args.y)}, states);
-  }
-}
-
-int64_t HostBackend::run_experts(const Experts& args) {
-  const ExpertLayer& experts = weights_.layers[static_cast<size_t>(args.layer)].experts;
-  ExpertStream* const stream = weights_.stream ? weights_.stream->experts() : nullptr;
-  experts_.run(experts, {.router = at(args.router), .x = at(args.x)}, at(args.y), args.rows,
-               {stream, args.layer});
-  return experts_.woken();
 }
 
 }  // namespace outrider

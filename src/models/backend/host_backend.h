@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <vector>
 
+#include "models/backend/host_step.h"
 #include "models/backend/layer_backend.h"
+#include "models/decoder_weights.h"
 
 namespace outrider {
 
@@ -40,15 +41,11 @@ class HostBackend final : public LayerBackend {
   void multiply_rows(const RowProduct& args) override;
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
   void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override;
-  void make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
-                           int64_t rows) override;
-  void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
-                          int64_t rows) override;
-  void recur(const Recurrence& args) override;
-  int64_t run_experts(const Experts& args) override;
+  void run(HostStep& step) override { step.run(host_); }
+
+  Host& host() { return host_; }
 
  private:
-  void reserve_experts(int64_t rows);
   // Row `token` of the embedding table, scaled [token_size], where this shard has it.
   void embed_token(TokenId token, float* out) const;
   // Gets the rows [tokens, token_size] that other shards have.
@@ -59,10 +56,8 @@ class HostBackend final : public LayerBackend {
   Range own_tokens_;  // whose rows of the embedding and the output head this shard has
   LayerOps ops_;
   DecoderWeights weights_;
-  ExpertOps experts_;
-  std::optional<DeltaOps> delta_;
-  std::optional<LatentOps> latent_;
-  int64_t expert_rows_ = 0;     // rows that experts_ has room for
+  Host host_;
+  int64_t reserved_rows_ = 0, reserved_logits_rows_ = 0;
   Scratch table_rows_;          // [workers, numbers of a row]
   std::vector<Buffer> memory_;  // allocated and not released
 };

@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <span>
 
-#include "models/decoder_weights.h"
 #include "models/layer_ops.h"
-#include "models/recurrent/state_plan.h"
 
 namespace outrider {
+
+class HostStep;
+struct DecoderWeights;
 
 // The address of f32 in the memory of a LayerBackend. Others may count from it, but the operations of the
 // backend alone read and write there.
@@ -91,6 +92,7 @@ class LayerBackend {
     FloatAddress y;  // [rows, dim]
     int64_t rows = 0;
     int64_t dim = 0;
+    Activation activation = Activation::kSilu;
     bool is_gated = true;
   };
   virtual void activate(const Activate& args) = 0;
@@ -114,7 +116,8 @@ class LayerBackend {
   // The attention of a layer: see LayerOps::RotateAndStore and LayerOps::Attend.
   struct Attention {
     const AttentionShape* shape = nullptr;
-    const DecoderLayer* weights = nullptr;
+    std::span<const float> q_norm = {}, k_norm = {}, v_norm = {};  // see RotateAndStore
+    std::span<const float> sinks = {};                             // [head_count], or empty
     KvCache* cache = nullptr;
     int64_t layer = 0;  // of the cache
     FloatAddress qkv;   // [rows, shape.qkv_size()], changed in place
@@ -127,34 +130,8 @@ class LayerBackend {
   };
   virtual void rotate_and_store(const Attention& attention, const RowPlaces& places) = 0;
   virtual void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) = 0;
-  virtual void make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
-                                   int64_t rows) = 0;
-  virtual void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
-                                  int64_t rows) = 0;
-
-  // A layer without attention: y[rows, size of its output projection's inputs]. Applies committed updates to
-  // the states, and those of chains.
-  struct Recurrence {
-    const DecoderLayer* weights = nullptr;
-    const StatePlan* plan = nullptr;
-    const StateStore* store = nullptr;  // what the states hold before the pass
-    StateStorage* storage = nullptr;    // their numbers
-    int64_t layer = 0;                  // of the store
-    FloatAddress projected;             // [rows, size of its input projection's outputs], changed in place
-    FloatAddress y;
-    int64_t rows = 0;
-  };
-  virtual void recur(const Recurrence& args) = 0;
-
-  // y[rows, hidden_size] = the experts of layer `layer`; returns how many were woken. Throws ReadFailure.
-  struct Experts {
-    int64_t layer = 0;
-    FloatAddress router;  // [rows, hidden_size], its inputs
-    FloatAddress x;       // [rows, hidden_size]
-    FloatAddress y;
-    int64_t rows = 0;
-  };
-  virtual int64_t run_experts(const Experts& args) = 0;
+  // A step of a block that none of the operations is (host_step.h).
+  virtual void run(HostStep& step) = 0;
 };
 
 // Rows of f32 in a backend's memory that grow with the largest batch seen and never shrink, so that a steady

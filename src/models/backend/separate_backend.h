@@ -65,29 +65,27 @@ class SeparateStorage final : public KvStorage {
 // Every number of the weights becomes NaN or noise; names and sizes stay.
 inline void blank(DecoderWeights& weights) {
   std::ranges::fill(weights.memory.buffer.as<std::byte>(), std::byte{0xff});
-  const auto spoil = [](std::vector<float>& numbers) {
-    std::ranges::fill(numbers, std::numeric_limits<float>::quiet_NaN());
+  const auto spoil = [](const std::vector<float>& numbers) {
+    std::ranges::fill(const_cast<std::vector<float>&>(numbers), std::numeric_limits<float>::quiet_NaN());
   };
-  spoil(weights.final_norm.weight);
-  for (DecoderLayer& layer : weights.layers) {
-    for (Norm* norm : {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm,
-                       &layer.mlp_output_norm, &layer.input.norm}) {
-      spoil(norm->weight);
-      spoil(norm->bias);
-    }
-    for (auto* numbers : {&layer.q_norm, &layer.k_norm, &layer.sinks, &layer.qkv.bias, &layer.gate_up.bias,
-                          &layer.down.bias, &layer.attention_output.bias})
-      spoil(*numbers);
+  const WeightList list = weights.list();
+  for (const Norm* norm : list.norms) {
+    spoil(norm->weight);
+    spoil(norm->bias);
   }
+  for (const Projection* projection : list.projections) spoil(projection->bias);
+  for (const std::vector<float>* numbers : list.numbers) spoil(*numbers);
 }
 
-class SeparateBackend final : public LayerBackend {
+class SeparateBackend final : public LayerBackend, private HostNames {
  public:
   // `own` and `shown` are the weights of one model, loaded twice.
   SeparateBackend(const ModelConfig& config, const ModelOptions& options, DecoderWeights own,
                   DecoderWeights shown)
       : host_(config, options, std::move(own)), shown_(std::move(shown)) {
     blank(shown_);
+    host_.host().use_names(*this);
+    list_parts();
   }
 
   const DecoderWeights& weights() const override { return shown_; }
@@ -124,22 +122,22 @@ class SeparateBackend final : public LayerBackend {
   void embed(std::span<const TokenId> tokens, FloatAddress y) override { host_.embed(tokens, own(y)); }
   void add_table_rows(const TableRows& args) override {
     TableRows rows = args;
-    rows.table = &own(*args.table);
+    rows.table = &own_part(*args.table);
     rows.x = own(args.x);
     rows.y = own(args.y);
     host_.add_table_rows(rows);
   }
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) override {
-    host_.project(own(projection), own(x), own(y), rows);
+    host_.project(own_part(projection), own(x), own(y), rows);
   }
   void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) override {
-    host_.normalize(own(x), own(norm), own(y), rows);
+    host_.normalize(own(x), own_part(norm), own(y), rows);
   }
   void add_and_normalize(const AddAndNormalize& args) override {
     AddAndNormalize sum = args;
     sum.x = own(args.x);
     sum.delta = own(args.delta);
-    sum.norm = &own(*args.norm);
+    sum.norm = &own_part(*args.norm);
     sum.y = own(args.y);
     host_.add_and_normalize(sum);
   }
@@ -171,29 +169,7 @@ class SeparateBackend final : public LayerBackend {
   void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override {
     host_.attend(own(attention), rows, own(y));
   }
-  void make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
-                           int64_t rows) override {
-    host_.make_latent_queries(own(attention), own(x), own(qkv), rows);
-  }
-  void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
-                          int64_t rows) override {
-    host_.read_latent_values(own(attention), own(attended), own(y), rows);
-  }
-  void recur(const Recurrence& args) override {
-    Recurrence recurrence = args;
-    recurrence.weights = &own(*args.weights);
-    recurrence.storage = &static_cast<SeparateStates&>(*args.storage).numbers();
-    recurrence.projected = own(args.projected);
-    recurrence.y = own(args.y);
-    host_.recur(recurrence);
-  }
-  int64_t run_experts(const Experts& args) override {
-    Experts experts = args;
-    experts.router = own(args.router);
-    experts.x = own(args.x);
-    experts.y = own(args.y);
-    return host_.run_experts(experts);
-  }
+  void run(HostStep& step) override { host_.run(step); }
 
  private:
   static constexpr uintptr_t kGap = 4096;
@@ -211,23 +187,41 @@ class SeparateBackend final : public LayerBackend {
     return rows.data + offset;
   }
 
-  // This backend's own weights have the part at the same place. An empty norm is no part of them.
-  template <typename Part>
-  const Part& own(const Part& shown) const {
+  // This backend's own weights have equal parts in the same order.
+  void list_parts() {
     const DecoderWeights& weights = host_.weights();
-    const std::pair<std::span<const std::byte>, const std::byte*> places[] = {
-        {std::as_bytes(std::span(shown_.layers)), std::as_bytes(std::span(weights.layers)).data()},
-        {std::as_bytes(std::span(&shown_, 1)), std::as_bytes(std::span(&weights, 1)).data()}};
-    for (const auto& [from, to] : places) {
-      const auto offset = reinterpret_cast<uintptr_t>(&shown) - reinterpret_cast<uintptr_t>(from.data());
-      if (offset < from.size()) return *reinterpret_cast<const Part*>(to + offset);
+    const WeightList shown = shown_.list(), own = weights.list();
+    for (size_t i = 0; i < own.projections.size(); ++i) parts_[shown.projections[i]] = own.projections[i];
+    for (size_t i = 0; i < own.norms.size(); ++i) parts_[shown.norms[i]] = own.norms[i];
+    for (size_t i = 0; i < own.numbers.size(); ++i) parts_[shown.numbers[i]->data()] = own.numbers[i]->data();
+    for (size_t i = 0; i < weights.tables().size(); ++i) parts_[shown_.tables()[i]] = weights.tables()[i];
+    for (size_t i = 0; i < weights.layers.size(); ++i) {
+      parts_[shown_.layers[i].mixer.get()] = weights.layers[i].mixer.get();
+      parts_[shown_.layers[i].mlp.get()] = weights.layers[i].mlp.get();
     }
-    return shown;
+  }
+  // An empty norm is no part of the weights.
+  template <typename Part>
+  const Part& own_part(const Part& shown) const {
+    const auto found = parts_.find(&shown);
+    return found == parts_.end() ? shown : *static_cast<const Part*>(found->second);
+  }
+  std::span<const float> own_numbers(std::span<const float> shown) const {
+    const auto found = parts_.find(shown.data());
+    if (found == parts_.end()) return shown;
+    return {static_cast<const float*>(found->second), shown.size()};
+  }
+
+  float* at(FloatAddress numbers) const override { return reinterpret_cast<float*>(own(numbers).address()); }
+  const Block& own(const Block& shown) const override { return own_part(shown); }
+  HostStates& states(StateStorage& storage) const override {
+    return static_cast<SeparateStates&>(storage).numbers();
   }
 
   Attention own(const Attention& shown) const {
     Attention attention = shown;
-    attention.weights = &own(*shown.weights);
+    for (auto* numbers : {&attention.q_norm, &attention.k_norm, &attention.v_norm, &attention.sinks})
+      *numbers = own_numbers(*numbers);
     attention.cache = &static_cast<SeparateStorage&>(shown.cache->storage()).entries();
     attention.qkv = own(shown.qkv);
     return attention;
@@ -235,6 +229,7 @@ class SeparateBackend final : public LayerBackend {
 
   HostBackend host_;
   DecoderWeights shown_;
+  std::map<const void*, const void*> parts_;  // of shown weights to own ones
   uintptr_t next_ = kGap;
   std::map<uintptr_t, Rows> rows_;  // by the address that is shown
 };

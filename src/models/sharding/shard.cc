@@ -2,7 +2,6 @@
 #include "models/sharding/shard.h"
 
 #include <numeric>
-#include <string>
 
 namespace outrider {
 namespace {
@@ -16,12 +15,6 @@ int64_t copies_for(const LayerSizes& sizes, int shards) {
   int64_t copies = 1;
   while (copies < group && (sizes.kv_head_count * copies < shards || group % copies != 0)) ++copies;
   return copies;
-}
-
-Status refuse(const ModelConfig& config, const std::string& found) {
-  return usage_error("ranks can share models whose layers are attention and an MLP or experts, found " +
-                     found + " in this " + config.family +
-                     " model; leave out --tensor-parallel and --pipeline-parallel");
 }
 
 }  // namespace
@@ -60,25 +53,6 @@ ModelPart part_of(Communicator& ranks, int shards, int stages) {
           .stage = ranks.rank() / shards,
           .stage_count = stages,
           .ranks = &ranks};
-}
-
-Status check_part(const ModelConfig& config, const ModelPart& part) {
-  if (part.is_whole()) return {};
-  if (config.latent.rank != 0) return refuse(config, "latent attention");
-  if (config.gates_attention) return refuse(config, "gates of attention");
-  if (config.layer_inputs.size > 0) return refuse(config, "inputs of every layer");
-  if (config.qk_norm == QkNorm::kWhole && !part.shard.is_whole())
-    return refuse(config, "norms over the queries of all heads");
-  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
-    if (!config.has_attention(layer)) return refuse(config, "recurrent layers");
-    if (config.kv_layer_of(layer) != layer) return refuse(config, "layers that share keys and values");
-  }
-  if (part.stage_count > config.layer_count) {
-    return usage_error("expected at most " + std::to_string(config.layer_count) +
-                       " pipeline stages, one for each layer, found " + std::to_string(part.stage_count) +
-                       "; lower --pipeline-parallel");
-  }
-  return {};
 }
 
 }  // namespace outrider

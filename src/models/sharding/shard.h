@@ -70,7 +70,4 @@ struct ModelPart {
 // The part of rank `rank` where layers have `shards` shards and there are `stages` stages.
 ModelPart part_of(Communicator& ranks, int shards, int stages);
 
-// Error: the model cannot be divided like that with the bits of one rank.
-Status check_part(const ModelConfig& config, const ModelPart& part);
-
 }  // namespace outrider

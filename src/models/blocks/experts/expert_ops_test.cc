@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixtures of experts against a slow, obvious version, and the bits of a row beside other rows.
-#include "models/expert_ops.h"
+#include "models/blocks/experts/expert_ops.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class TestMixture {
     const int64_t count = options.traits.count;
     router_ = add(layer_.router, {DType::kF32}, {count}, kHidden, options.traits.router_bias);
     layer_.experts.resize(static_cast<size_t>(count));
-    for (Expert& expert : layer_.experts) {
+    for (MlpWeights& expert : layer_.experts) {
       gate_up_.push_back(
           add(expert.gate_up, {options.gate, options.up}, {kFfn, kFfn}, kHidden, options.traits.bias));
       down_.push_back(add(expert.down, {options.down}, {kHidden}, kFfn, options.traits.bias));
@@ -44,13 +44,13 @@ class TestMixture {
   Floats run(const Floats& x) {
     const auto rows = std::ssize(x) / kHidden;
     Floats y(x.size(), std::nanf(""));
-    ExpertOps experts(config_, ops_);
+    ExpertOps experts(config_.experts, config_.mlp, config_.hidden_size, ops_);
     experts.reserve(layer_, rows);
     experts.run(layer_, {x.data(), x.data()}, y.data(), rows, {});
-    woken_ = experts.woken();
+    chosen_ = experts.chosen();
     return y;
   }
-  int64_t woken() const { return woken_; }
+  int64_t chosen() const { return chosen_; }
 
   // One row in double precision.
   std::vector<double> expected(const float* x) const {
@@ -116,11 +116,11 @@ class TestMixture {
   ThreadPool pool_;
   LayerOps ops_;
   ModelConfig config_;
-  ExpertLayer layer_;
+  ExpertWeights layer_;
   Floats router_;                       // [count, hidden]
   std::vector<Floats> gate_up_, down_;  // by expert
   uint64_t seed_ = 0;
-  int64_t woken_ = 0;
+  int64_t chosen_ = 0;
 };
 
 void expect_close(TestMixture& mixture, const Floats& x, double tolerance) {
@@ -183,7 +183,7 @@ TEST(ExpertOps, ReadsTheExpertsThatRowsChose) {
   Floats rows;
   for (int i = 0; i < 6; ++i) rows.insert(rows.end(), row.begin(), row.end());
   mixture.run(rows);
-  EXPECT_EQ(mixture.woken(), 2);
+  EXPECT_EQ(mixture.chosen(), 2);
 }
 
 // The row, with others before and after it: of random numbers, NaN, or equal ones.

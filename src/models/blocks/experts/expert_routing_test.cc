@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/expert_routing.h"
+#include "models/blocks/experts/expert_routing.h"
 
 #include <gtest/gtest.h>
 

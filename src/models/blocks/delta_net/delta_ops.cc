@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/recurrent/delta_net.h"
+#include "models/blocks/delta_net/delta_ops.h"
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace outrider {
 namespace {
@@ -18,7 +19,7 @@ float logistic(float x) { return 1 / (1 + std::exp(-x)); }
 // One key head with its value heads, over all sequences.
 class DeltaShare {
  public:
-  DeltaShare(DeltaOps& ops, const DeltaNet& net, const DeltaRows& rows, const LayerStates& states,
+  DeltaShare(DeltaOps& ops, const DeltaWeights& net, const DeltaRows& rows, const LayerStates& states,
              DeltaOps::Scratch& scratch, int64_t key_head)
       : ops_(ops),
         traits_(ops.traits_),
@@ -210,7 +211,7 @@ class DeltaShare {
   DeltaOps& ops_;
   const DeltaTraits& traits_;
   const KernelTable& kernels_;
-  const DeltaNet& net_;
+  const DeltaWeights& net_;
   const DeltaRows& rows_;
   const LayerStates& states_;
   DeltaOps::Scratch& scratch_;
@@ -221,8 +222,27 @@ class DeltaShare {
   std::vector<const float*> inputs_;
 };
 
-DeltaOps::DeltaOps(const ModelConfig& config, const LayerOps& ops)
-    : traits_(config.delta), epsilon_(config.norm.epsilon), ops_(ops) {
+Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                      DeltaWeights& net) {
+  const std::string name = place.prefix + "linear_attn.";
+  const DeltaTraits& delta = config.delta;
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj_qkv", delta.conv_size()},
+                                        {name + "in_proj_b", delta.value_heads},
+                                        {name + "in_proj_a", delta.value_heads},
+                                        {name + "in_proj_z", delta.value_size()}},
+                                       config.hidden_size, /*bias=*/false, net.input));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", config.hidden_size}}, delta.value_size(),
+                                       /*bias=*/false, net.output));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_columns(name + "conv1d.weight", delta.conv_size(), delta.taps, net.taps));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "dt.bias", delta.value_heads, net.time_bias));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "decay.weight", delta.value_heads, net.decay));
+  for (float& decay : net.decay) decay = delta.has_logs ? -std::exp(decay) : decay;
+  return loader.read_vector(name + "norm.weight", delta.value_dim, net.norm);
+}
+
+DeltaOps::DeltaOps(const DeltaTraits& traits, float epsilon, const LayerOps& ops)
+    : traits_(traits), epsilon_(epsilon), ops_(ops) {
   const auto dim = static_cast<float>(traits_.key_dim);
   query_scale_.assign(static_cast<size_t>(traits_.key_dim), 1 / dim);
   key_scale_.assign(static_cast<size_t>(traits_.key_dim), 1 / std::sqrt(dim));
@@ -240,7 +260,7 @@ OperationCost DeltaOps::cost_of(const StatePlan& plan) const {
           .operations = kOperations * nodes * traits_.value_size() * traits_.key_dim};
 }
 
-void DeltaOps::run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows,
+void DeltaOps::run(const DeltaWeights& net, const StatePlan& plan, const DeltaRows& rows,
                    const LayerStates& states) {
   const OperationTimer timer = ops_.time("delta net", cost_of(plan));
   ops_.pool().run(static_cast<int>(scratch_.size()), [&](Worker worker) {

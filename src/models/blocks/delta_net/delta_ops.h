@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "formats/model_config.h"
+#include "models/blocks/state_plan.h"
 #include "models/layer_ops.h"
-#include "models/recurrent/state_plan.h"
-#include "models/weights/weight_loader.h"
+#include "models/weights/layer_place.h"
+#include "models/weights/weight_list.h"
 
 namespace outrider {
 
@@ -16,14 +17,17 @@ namespace outrider {
 // answering the entry's key with its value; the row's query reads it. All of that depends on one entry alone,
 // so the numbers that a projection makes of it are its update: queries, keys, values, then a rate and a decay
 // for each value head.
-struct DeltaNet {
+struct DeltaWeights {
   Projection input;         // [update_size + value_size, hidden_size]: the update, and gates of the output
   std::vector<float> taps;  // [taps, conv_size], the one of the oldest entry first
   std::vector<float> time_bias;  // [value_heads]
   std::vector<float> decay;      // [value_heads], negative
   std::vector<float> norm;       // [value_dim]
-  Projection output;             // [hidden_size, value_size]; or empty: the layer is none
+  Projection output;             // [hidden_size, value_size]
 };
+
+Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                      DeltaWeights& net);
 
 // The rows of a pass in one of these layers.
 struct DeltaRows {
@@ -31,14 +35,15 @@ struct DeltaRows {
   float* y = nullptr;          // [rows, value_size]
 };
 
+// The step of these layers on this machine, with the scratch that all of them share.
 class DeltaOps {
  public:
-  // Both must outlive it.
-  DeltaOps(const ModelConfig& config, const LayerOps& ops);
+  // `epsilon`: of the norm of outputs. `ops` must outlive it.
+  DeltaOps(const DeltaTraits& traits, float epsilon, const LayerOps& ops);
 
   // y = what every row reads from the states after its own entry, normalised and gated. Applies committed
   // updates to the states, and those of chains.
-  void run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows, const LayerStates& states);
+  void run(const DeltaWeights& net, const StatePlan& plan, const DeltaRows& rows, const LayerStates& states);
 
  private:
   // A worker's memory of the nodes of a sequence while it follows one key head.

@@ -5,24 +5,28 @@
 #include <span>
 #include <vector>
 
+#include "models/blocks/state_plan.h"
 #include "models/layer_ops.h"
-#include "models/recurrent/state_plan.h"
-#include "models/weights/weight_loader.h"
+#include "models/weights/layer_place.h"
+#include "models/weights/weight_list.h"
 
 namespace outrider {
 
 // A layer of LFM2: out(c * conv(b * x)), where b, c and x are the parts of one projection of the row, and
 // conv is a sum over the last few entries, for every number by itself. Its state is b * x of the last `taps
 // count - 1` entries, and b * x of an entry is its update.
-struct ShortConvolution {
+struct ConvolutionWeights {
   Projection input;         // [3 * size, hidden_size]: b, c, x
   std::vector<float> taps;  // [taps count, size], the one of the oldest entry first
   std::vector<float> bias;  // [size], or empty
   Projection output;        // [hidden_size, size]
-  int64_t size = 0;         // numbers of a row; 0: the layer has no convolution
+  int64_t size = 0;         // numbers of a row
 
   int64_t tap_count() const { return std::ssize(taps) / size; }
 };
+
+Status load_convolution(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                        ConvolutionWeights& weights);
 
 // The rows of a pass in one of these layers.
 struct ConvolutionRows {
@@ -33,7 +37,7 @@ struct ConvolutionRows {
 
 // y = c * conv(b * x) for every row, after the entries before it in its sequence. Applies committed updates
 // to the states, and those of chains.
-void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
+void convolve(const LayerOps& ops, const ConvolutionWeights& weights, const StatePlan& plan,
               const ConvolutionRows& rows, const LayerStates& states);
 
 }  // namespace outrider

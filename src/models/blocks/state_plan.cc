@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/recurrent/state_plan.h"
+#include "models/blocks/state_plan.h"
 
 #include <algorithm>
 #include <numeric>

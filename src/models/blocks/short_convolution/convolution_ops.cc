@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/recurrent/short_convolution.h"
+#include "models/blocks/short_convolution/convolution_ops.h"
 
 #include <algorithm>
+#include <string>
 
 namespace outrider {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 // The share of one worker: some numbers of every row.
 class ConvolutionShare {
  public:
-  ConvolutionShare(const ShortConvolution& convolution, const ConvolutionRows& rows,
+  ConvolutionShare(const ConvolutionWeights& convolution, const ConvolutionRows& rows,
                    const LayerStates& states, Range share)
       : convolution_(convolution), rows_(rows), states_(states), share_(share) {}
 
@@ -78,7 +79,7 @@ class ConvolutionShare {
     }
   }
 
-  const ShortConvolution& convolution_;
+  const ConvolutionWeights& convolution_;
   const ConvolutionRows& rows_;
   const LayerStates& states_;
   Range share_;
@@ -86,14 +87,26 @@ class ConvolutionShare {
 
 }  // namespace
 
-void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
+Status load_convolution(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                        ConvolutionWeights& weights) {
+  const std::string name = place.prefix + "conv.";
+  const int64_t size = config.hidden_size;
+  const auto [taps, bias] = config.convolution;
+  weights.size = size;
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj", 3 * size}}, size, bias, weights.input));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", size}}, size, bias, weights.output));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_columns(name + "conv.weight", size, taps, weights.taps));
+  return bias ? loader.read_vector(name + "conv.bias", size, weights.bias) : Status();
+}
+
+void convolve(const LayerOps& ops, const ConvolutionWeights& weights, const StatePlan& plan,
               const ConvolutionRows& rows, const LayerStates& states) {
   constexpr int64_t kParts = 4;  // b, c and x, and what is made of them
-  const int64_t numbers = kParts * rows.rows * convolution.size;
+  const int64_t numbers = kParts * rows.rows * weights.size;
   const OperationTimer timer =
       ops.time("short convolution", {.bytes = numbers * static_cast<int64_t>(sizeof(float))});
-  ops.pool().run(ops.shares_for(rows.rows * convolution.size), [&](Worker worker) {
-    const ConvolutionShare share(convolution, rows, states, share_of(worker, convolution.size));
+  ops.pool().run(ops.shares_for(rows.rows * weights.size), [&](Worker worker) {
+    const ConvolutionShare share(weights, rows, states, share_of(worker, weights.size));
     for (const StateSequence& sequence : plan.sequences()) share.run(sequence);
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/expert_ops.h"
+#include "models/blocks/experts/expert_ops.h"
 
 #include <algorithm>
 
@@ -24,54 +24,33 @@ int64_t max_packed_bytes(const Projection& projection, int64_t places, int64_t e
 
 }  // namespace
 
-int64_t ExpertLayer::parameter_count() const {
-  int64_t count =
-      router.parameter_count() + dense_gate.parameter_count() + std::ssize(scales) + std::ssize(choice_bias);
-  for (const auto* norm : {&router_norm, &input_norm, &output_norm, &dense_output_norm})
-    count += norm->parameter_count();
-  for (const Expert& expert : experts)
-    count += expert.gate_up.parameter_count() + expert.down.parameter_count();
-  return count;
-}
-
-int64_t ExpertLayer::bytes() const {
-  int64_t total = router.bytes() + dense_gate.bytes();
-  for (const Expert& expert : experts) total += expert.gate_up.bytes() + expert.down.bytes();
-  return total;
-}
-
-int64_t ExpertLayer::bytes_of_expert() const {
-  return (bytes() - router.bytes() - dense_gate.bytes()) / std::ssize(experts);
-}
-
-void ExpertOps::reserve(const ExpertLayer& layer, int64_t rows) {
-  const ExpertTraits& traits = config_.experts;
-  const int64_t places = rows * traits.used;
-  groups_.reserve(places, traits.count);
+void ExpertOps::reserve(const ExpertWeights& layer, int64_t rows) {
+  const int64_t places = rows * traits_.used;
+  groups_.reserve(places, traits_.count);
   choices_.reserve(static_cast<size_t>(places));
-  outputs_.reserve(rows, traits.count);
-  inputs_.reserve(places, config_.hidden_size);
-  results_.reserve(places, config_.hidden_size);
-  gated_.reserve(places, traits.ffn_size);
-  if (!layer.cut().inputs.empty()) whole_.reserve(places, traits.ffn_size);
-  if (!layer.cut().outputs.empty()) sums_.reserve(rows, config_.hidden_size);
+  outputs_.reserve(rows, traits_.count);
+  inputs_.reserve(places, hidden_size_);
+  results_.reserve(places, hidden_size_);
+  gated_.reserve(places, traits_.ffn_size);
+  if (!layer.cut().inputs.empty()) whole_.reserve(places, traits_.ffn_size);
+  if (!layer.cut().outputs.empty()) sums_.reserve(rows, hidden_size_);
   ops_.reserve(layer.router, rows);
   ops_.reserve(layer.dense_gate, rows);
   size_t products = 0;
-  for (const Expert& expert : layer.experts) {
+  for (const MlpWeights& expert : layer.experts) {
     gate_up_.reserve(places, expert.gate_up.n);
     for (const Projection* projection : {&expert.gate_up, &expert.down}) {
       products = std::max(products, layer.experts.size() * projection->parts.size());
       if (projection->parts.size() > 1) parts_.reserve(places, projection->n);
-      packed_x_.reserve(1, (max_packed_bytes(*projection, places, traits.count) + 3) / 4);
+      packed_x_.reserve(1, (max_packed_bytes(*projection, places, traits_.count) + 3) / 4);
     }
   }
   products_.reserve(products);
-  woken_.reserve(layer.experts.size());
+  chosen_.reserve(layer.experts.size());
   loaded_.reserve(layer.experts.size());
 }
 
-void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows,
+void ExpertOps::run(const ExpertWeights& layer, const Inputs& inputs, float* y, int64_t rows,
                     const Source& source) {
   route(layer, inputs.router, rows);
   gather(inputs.x, rows);
@@ -82,22 +61,22 @@ void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, in
   ops_.gather(sums_.data(), {cut.outputs}, y, rows);
 }
 
-void ExpertOps::compute(const ExpertLayer& layer, Groups groups) {
-  multiply(layer, &Expert::gate_up, groups, {inputs_.data(), gate_up_.data()});
+void ExpertOps::compute(const ExpertWeights& layer, Groups groups) {
+  multiply(layer, &MlpWeights::gate_up, groups, {inputs_.data(), gate_up_.data()});
   activate(layer, groups);
   const float* gated = gated_.data();
   if (const ProductCut& cut = layer.cut(); !cut.inputs.empty()) {
     ops_.gather(gated, {cut.inputs}, whole_.data(), std::ssize(choices_));  // the groups are all
     gated = whole_.data();
   }
-  multiply(layer, &Expert::down, groups, {gated, results_.data()});
+  multiply(layer, &MlpWeights::down, groups, {gated, results_.data()});
 }
 
-void ExpertOps::compute_read(const ExpertLayer& layer, const Source& source) {
+void ExpertOps::compute_read(const ExpertWeights& layer, const Source& source) {
   const auto groups = groups_.groups();
-  woken_.clear();
-  for (const ExpertGroups::Group& group : groups) woken_.push_back(group.expert);
-  source.stream->begin(source.layer, woken_);
+  chosen_.clear();
+  for (const ExpertGroups::Group& group : groups) chosen_.push_back(group.expert);
+  source.stream->begin(source.layer, chosen_);
   for (auto ready = source.stream->next(); !ready.empty(); ready = source.stream->next()) {
     loaded_.clear();
     for (const int32_t number : ready) loaded_.push_back(groups[static_cast<size_t>(number)]);
@@ -105,9 +84,9 @@ void ExpertOps::compute_read(const ExpertLayer& layer, const Source& source) {
   }
 }
 
-void ExpertOps::activate(const ExpertLayer& layer, Groups groups) {
+void ExpertOps::activate(const ExpertWeights& layer, Groups groups) {
   const int64_t width = layer.experts.front().gate_up.n;
-  const int64_t dim = width / (config_.mlp.is_gated ? 2 : 1);
+  const int64_t dim = width / (mlp_.is_gated ? 2 : 1);
   for (auto group = groups.begin(); group != groups.end();) {
     const int64_t begin = group->begin;
     int64_t end = begin;  // of places that follow one another
@@ -116,45 +95,44 @@ void ExpertOps::activate(const ExpertLayer& layer, Groups groups) {
                    .y = gated_.data() + begin * dim,
                    .rows = end - begin,
                    .dim = dim,
-                   .activation = config_.mlp.activation,
-                   .is_gated = config_.mlp.is_gated});
+                   .activation = mlp_.activation,
+                   .is_gated = mlp_.is_gated});
   }
 }
 
-void ExpertOps::route(const ExpertLayer& layer, const float* x, int64_t rows) {
-  const ExpertTraits& traits = config_.experts;
+void ExpertOps::route(const ExpertWeights& layer, const float* x, int64_t rows) {
   ops_.project(layer.router, x, outputs_.data(), rows);
   const OperationTimer timer = ops_.time("choice of experts");
-  choices_.resize(static_cast<size_t>(rows * traits.used));
-  ops_.pool().run(ops_.shares_for(rows * traits.count), [&](Worker worker) {
+  choices_.resize(static_cast<size_t>(rows * traits_.used));
+  ops_.pool().run(ops_.shares_for(rows * traits_.count), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t r = share.begin; r < share.end; ++r)
-      choose_experts({traits, outputs_.data() + r * traits.count, layer.choice_bias},
-                     choices_.data() + r * traits.used);
+      choose_experts({traits_, outputs_.data() + r * traits_.count, layer.choice_bias},
+                     choices_.data() + r * traits_.used);
   });
   for (ExpertChoice& choice : choices_) {
     if (!layer.scales.empty()) choice.weight *= layer.scales[static_cast<size_t>(choice.expert)];
   }
-  groups_.sort(choices_, traits.used, traits.count);
+  groups_.sort(choices_, traits_.used, traits_.count);
 }
 
 void ExpertOps::gather(const float* x, int64_t rows) {
-  const int64_t dim = config_.hidden_size;
-  const int64_t used = config_.experts.used;
+  const int64_t dim = hidden_size_;
+  const int64_t used = traits_.used;
   const OperationTimer timer = ops_.time("inputs of experts");
   ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {
     const Range share = share_of(worker, rows * used);
     for (int64_t i = share.begin; i < share.end; ++i) {
       float* input = inputs_.data() + groups_.place_of_choice()[static_cast<size_t>(i)] * dim;
       std::copy_n(x + i / used * dim, dim, input);
-      if (!config_.experts.weighs_inputs) continue;
+      if (!traits_.weighs_inputs) continue;
       const float weight = choices_[static_cast<size_t>(i)].weight;
       for (int64_t d = 0; d < dim; ++d) input[d] *= weight;
     }
   });
 }
 
-void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups,
+void ExpertOps::multiply(const ExpertWeights& layer, Projection MlpWeights::*matrices, Groups groups,
                          PlaceRows rows) {
   list_products(layer, matrices, groups, rows);
   const KernelTable& kernels = ops_.kernels();
@@ -189,7 +167,7 @@ OperationCost ExpertOps::cost_of_products() const {
   return cost;
 }
 
-void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups,
+void ExpertOps::list_products(const ExpertWeights& layer, Projection MlpWeights::*matrices, Groups groups,
                               PlaceRows rows) {
   auto* packed_x = reinterpret_cast<std::byte*>(packed_x_.data());
   products_.clear();
@@ -214,7 +192,8 @@ void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matr
   }
 }
 
-void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, float* y) {
+void ExpertOps::finish_rows(const ExpertWeights& layer, Projection MlpWeights::*matrices, Groups groups,
+                            float* y) {
   const bool are_finished = std::ranges::all_of(groups, [&](const ExpertGroups::Group& group) {
     const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
     return projection.parts.size() == 1 && projection.bias.empty();
@@ -233,15 +212,15 @@ void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matric
   });
 }
 
-void ExpertOps::combine(const ExpertLayer& layer, float* y, int64_t rows) {
+void ExpertOps::combine(const ExpertWeights& layer, float* y, int64_t rows) {
   const int64_t dim = layer.experts.front().down.n;
-  const int64_t used = config_.experts.used;
+  const int64_t used = traits_.used;
   const OperationTimer timer = ops_.time("sums of experts");
   ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t i = share.begin * used; i < share.end * used; ++i) {
       const float* result = results_.data() + groups_.place_of_choice()[static_cast<size_t>(i)] * dim;
-      const float weight = config_.experts.weighs_inputs ? 1 : choices_[static_cast<size_t>(i)].weight;
+      const float weight = traits_.weighs_inputs ? 1 : choices_[static_cast<size_t>(i)].weight;
       float* sum = y + i / used * dim;
       if (i % used == 0) {
         for (int64_t d = 0; d < dim; ++d) sum[d] = weight * result[d];

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <typeindex>
+
+#include "kv/state_storage.h"
+#include "models/backend/layer_backend.h"
+#include "models/layer_ops.h"
+#include "models/weights/expert_stream.h"
+
+namespace outrider {
+
+class Block;
+
+// Finds what a backend's names stand for in the memory of this machine.
+class HostNames {
+ public:
+  virtual ~HostNames() = default;
+  virtual float* at(FloatAddress numbers) const = 0;
+  // The block with the numbers of the weights, for the block that the backend shows.
+  virtual const Block& own(const Block& shown) const = 0;
+  virtual HostStates& states(StateStorage& storage) const = 0;
+};
+
+// This machine as the steps of blocks find it.
+class Host {
+ public:
+  // All must outlive it. stream: of experts that are not all in memory, or null
+  Host(LayerOps& ops, const HostNames& names, ExpertStream* stream)
+      : ops_(ops), names_(&names), expert_stream_(stream) {}
+
+  LayerOps& ops() const { return ops_; }
+  ExpertStream* expert_stream() const { return expert_stream_; }
+  float* at(FloatAddress numbers) const { return names_->at(numbers); }
+  HostStates& states(StateStorage& storage) const { return names_->states(storage); }
+  template <typename Kind>
+  const Kind& own(const Kind& shown) const {
+    return static_cast<const Kind&>(names_->own(shown));
+  }
+  // What all blocks of a kind share, made of `args` when it is first wanted.
+  template <typename Shared, typename... Args>
+  Shared& shared(Args&&... args) {
+    std::shared_ptr<void>& held = shared_[std::type_index(typeid(Shared))];
+    if (!held) held = std::make_shared<Shared>(std::forward<Args>(args)...);
+    return *static_cast<Shared*>(held.get());
+  }
+  // From now on these names count; they must outlive it.
+  void use_names(const HostNames& names) { names_ = &names; }
+
+ private:
+  LayerOps& ops_;
+  const HostNames* names_;
+  ExpertStream* expert_stream_;
+  std::map<std::type_index, std::shared_ptr<void>> shared_;
+};
+
+// A step of a block that LayerBackend has no operation for. Like an operation, it names rows, weights and
+// states. A backend with a version of its own tells a step by its type; others run it on this machine.
+class HostStep {
+ public:
+  virtual ~HostStep() = default;
+  virtual void run(Host& host) = 0;
+};
+
+}  // namespace outrider

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/blocks/block_pass.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace outrider {
+
+void BlockPass::reserve(int64_t rows) {
+  positions_.reserve(rows);
+  for (auto* list : {&rows_, &wanted_}) list->reserve(static_cast<size_t>(rows));
+  attention_rows_.reserve(static_cast<size_t>(rows));
+}
+
+void BlockPass::reserve_scratch(int64_t rows, std::span<const int64_t> sizes) {
+  while (scratch_.size() < sizes.size()) scratch_.emplace_back(backend_);
+  for (size_t i = 0; i < sizes.size(); ++i) scratch_[i].reserve(rows, sizes[i]);
+}
+
+void BlockPass::begin(const ForwardBatch& batch, KvCache& cache, bool has_states) {
+  batch_ = &batch;
+  cache_ = &cache;
+  has_states_ = has_states;
+  positions_.place(batch);
+  narrowed_.clear();
+  chosen_parts_ = 0;
+  wanted_.clear();
+  std::set_union(batch.logits_rows.begin(), batch.logits_rows.end(), batch.hidden_state_rows.begin(),
+                 batch.hidden_state_rows.end(), std::back_inserter(wanted_));
+}
+
+void BlockPass::list_rows(bool with_resumed) {
+  rows_.clear();
+  attention_rows_.clear();
+  auto resumed = batch_->resumed_rows.begin();
+  for (int32_t row = 0; row < batch_->rows(); ++row) {
+    if (!with_resumed && resumed != batch_->resumed_rows.end() && *resumed == row) {
+      ++resumed;
+      continue;
+    }
+    rows_.push_back(row);
+    attention_rows_.push_back(attention_row(*batch_, row));
+  }
+  if (has_states_) states_.build(*batch_, rows_, cache_->states());
+}
+
+void BlockPass::move_wanted(const RowBlock& rows) {
+  backend_.copy({rows.data, rows.size, wanted_, rows.data, rows.size, rows.size});
+}
+
+void BlockPass::keep_wanted(std::initializer_list<RowBlock> moved) {
+  if (narrowed_.empty()) return;
+  for (const RowBlock& rows : moved) move_wanted(rows);
+  for (const RowBlock& rows : narrowed_) move_wanted(rows);
+  narrowed_.clear();
+  size_t kept = 0;
+  for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
+    attention_rows_[kept] = attention_rows_[static_cast<size_t>(row)];
+    rows_[kept++] = rows_[static_cast<size_t>(row)];
+  }
+  attention_rows_.resize(kept);
+  rows_.resize(kept);
+}
+
+}  // namespace outrider

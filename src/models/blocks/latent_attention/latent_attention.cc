@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/blocks/latent_attention/latent_attention.h"
+
+#include "models/blocks/latent_attention/latent_ops.h"
+
+namespace outrider {
+namespace {
+
+class LatentAttention final : public Block {
+ public:
+  explicit LatentAttention(const BlockSite& site)
+      : traits_(site.config.latent),
+        heads_(site.config.head_count),
+        shape_(AttentionShape::of(site.config, site.layer)),
+        rope_(site.config.traits_of(site.layer).rope) {
+    shape_.slopes = {};
+  }
+
+  Status load(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place) override {
+    return load_latent_attention(loader, config, place, weights_);
+  }
+  void list(WeightList& weights) const override { weights_.list(weights); }
+  BlockCache cache() const override {
+    return {.reads_entries = true,
+            .window = shape_.window != 0 ? shape_.window : shape_.chunk,
+            .heads = KvHeads{shape_.kv_head_count, shape_.head_dim},
+            .values_are_keys = true};
+  }
+  std::vector<int64_t> scratch() const override {
+    return {shape_.qkv_size(), shape_.q_size(), weights_.output.k};
+  }
+  void reserve(Host& host, int64_t rows) const override { ops(host).reserve(weights_, rows); }
+  std::string_view undivided() const override { return "latent attention"; }
+  void run(BlockPass& pass, const BlockRows& rows) const override;
+
+  const LatentWeights& weights() const { return weights_; }
+  LatentOps& ops(Host& host) const { return host.shared<LatentOps>(traits_, heads_, host.ops()); }
+
+ private:
+  LatentTraits traits_;
+  int64_t heads_;
+  AttentionShape shape_;
+  int rope_;  // see LayerTraits
+  LatentWeights weights_;
+};
+
+// Queries and the entry of every row, from the input of attention.
+struct LatentQueries final : HostStep {
+  LatentQueries(const LatentAttention& block, FloatAddress input, FloatAddress qkv, int64_t rows)
+      : block(block), input(input), qkv(qkv), rows(rows) {}
+
+  void run(Host& host) override {
+    const LatentAttention& own = host.own(block);
+    own.ops(host).make_queries(own.weights(), host.at(input), host.at(qkv), rows);
+  }
+
+  const LatentAttention& block;
+  FloatAddress input, qkv;
+  int64_t rows;
+};
+
+// The values of every head, from what it attended to.
+struct LatentValues final : HostStep {
+  LatentValues(const LatentAttention& block, FloatAddress attended, FloatAddress y, int64_t rows)
+      : block(block), attended(attended), y(y), rows(rows) {}
+
+  void run(Host& host) override {
+    const LatentAttention& own = host.own(block);
+    own.ops(host).read_values(own.weights(), host.at(attended), host.at(y), rows);
+  }
+
+  const LatentAttention& block;
+  FloatAddress attended, y;
+  int64_t rows;
+};
+
+void LatentAttention::run(BlockPass& pass, const BlockRows& rows) const {
+  LayerBackend& backend = pass.backend();
+  const FloatAddress qkv = pass.scratch(0), attended = pass.scratch(1), values = pass.scratch(2);
+  const LayerBackend::Attention attention{
+      .shape = &shape_, .cache = &pass.cache(), .layer = rows.cache_layer, .qkv = qkv};
+  LatentQueries queries(*this, rows.input, qkv, pass.rows());
+  backend.run(queries);
+  backend.rotate_and_store(attention, pass.places(rope_));
+  pass.keep_wanted({{qkv, shape_.qkv_size()}});
+  if (pass.rows() == 0) return;
+  backend.attend(attention, pass.attention_rows(), attended);
+  LatentValues reading(*this, attended, values, pass.rows());
+  backend.run(reading);
+  backend.project(weights_.output, values, rows.output, pass.rows());
+}
+
+}  // namespace
+
+std::unique_ptr<Block> make_latent_attention(const BlockSite& site) {
+  return std::make_unique<LatentAttention>(site);
+}
+
+}  // namespace outrider

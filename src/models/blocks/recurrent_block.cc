@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/blocks/recurrent_block.h"
+
+namespace outrider {
+namespace {
+
+struct Recurrence final : HostStep {
+  Recurrence(const RecurrentBlock& block, BlockPass& pass, int64_t layer)
+      : block(block),
+        plan(pass.states()),
+        store(pass.cache().states()),
+        storage(pass.cache().storage().states()),
+        layer(layer),
+        projected(pass.scratch(0)),
+        y(pass.scratch(1)),
+        rows(pass.rows()) {}
+
+  void run(Host& host) override {
+    const LayerStates states(store, host.states(storage), layer);
+    host.own(block).recur(host, plan, {host.at(projected), host.at(y), rows}, states);
+  }
+
+  const RecurrentBlock& block;
+  const StatePlan& plan;
+  const StateStore& store;  // what the states hold before the pass
+  StateStorage& storage;    // their numbers
+  int64_t layer;            // of the store
+  FloatAddress projected, y;
+  int64_t rows;
+};
+
+}  // namespace
+
+std::vector<int64_t> RecurrentBlock::scratch() const {
+  return {projections().input.n, projections().output.k};
+}
+
+void RecurrentBlock::run(BlockPass& pass, const BlockRows& rows) const {
+  LayerBackend& backend = pass.backend();
+  const auto [input, output] = projections();
+  const FloatAddress y = pass.scratch(1);
+  backend.project(input, rows.input, pass.scratch(0), pass.rows());
+  Recurrence recurrence(*this, pass, rows.cache_layer);
+  backend.run(recurrence);
+  pass.states().note_applied(rows.cache_layer, pass.cache().states());
+  pass.keep_wanted({{y, output.k}});
+  if (pass.rows() > 0) backend.project(output, y, rows.output, pass.rows());
+}
+
+}  // namespace outrider

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/blocks/row_positions.h"
+
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+// The head size of the layers that choose this RoPE.
+int64_t head_dim_of_rope(const ModelConfig& config, int rope) {
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
+    if (config.traits_of(layer).rope == rope) return config.sizes_of(layer).head_dim;
+  }
+  return config.head_dim;
+}
+
+}  // namespace
+
+RowPositions::RowPositions(const ModelConfig& config, int64_t context)
+    : temperature_(config.query_temperature), rotations_(config.ropes.size()) {
+  for (size_t i = 0; i < config.ropes.size(); ++i)
+    ropes_.emplace_back(config.ropes[i], head_dim_of_rope(config, static_cast<int>(i)), context);
+}
+
+void RowPositions::reserve(int64_t rows) {
+  for (size_t i = 0; i < ropes_.size(); ++i) rotations_[i].reserve(rows, ropes_[i].rotated());
+  if (temperature_.beta != 0) query_factors_.resize(static_cast<size_t>(rows));
+}
+
+void RowPositions::place(const ForwardBatch& batch) {
+  for (int64_t r = 0; r < batch.rows(); ++r) {
+    const int32_t position = batch.positions[static_cast<size_t>(r)];
+    for (size_t i = 0; i < ropes_.size(); ++i)
+      ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
+    if (query_factors_.empty()) continue;
+    const auto periods = static_cast<float>((position + temperature_.offset) / temperature_.original_context);
+    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature_.beta) * std::log1p(periods);
+  }
+}
+
+RowRotations RowPositions::rotations(int rope) {
+  if (rope == LayerTraits::kNoRope) return {};
+  return {rotations_[static_cast<size_t>(rope)].data(), ropes_[static_cast<size_t>(rope)].rotated()};
+}
+
+std::span<const float> RowPositions::query_factors(int rope) const {
+  const bool rotates = rope != LayerTraits::kNoRope;
+  return rotates && temperature_.without_rope ? std::span<const float>() : query_factors_;
+}
+
+}  // namespace outrider

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/forward_batch.h"
+#include "models/layer_ops.h"
+#include "models/rotary_embedding.h"
+
+namespace outrider {
+
+// What the positions of a batch's rows decide in layers with attention: rotations of queries and keys, and
+// factors of queries.
+class RowPositions {
+ public:
+  // context: positions of the longest sequence; 0: those of training
+  RowPositions(const ModelConfig& config, int64_t context);
+
+  void reserve(int64_t rows);
+  void place(const ForwardBatch& batch);
+  // Of ModelConfig::ropes[rope], or LayerTraits::kNoRope.
+  RowRotations rotations(int rope);
+  // [batch rows], or empty: queries of layers with this RoPE do not depend on temperatures.
+  std::span<const float> query_factors(int rope) const;
+
+ private:
+  QueryTemperature temperature_;
+  std::vector<RotaryEmbedding> ropes_;
+  std::vector<Scratch> rotations_;    // for each of ropes_, see RowRotations
+  std::vector<float> query_factors_;  // [batch rows], or empty
+};
+
+}  // namespace outrider

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/weights/norm.h"
+#include "models/weights/weight_loader.h"
+
+namespace outrider {
+
+// The weights of a part of a network, in an order that equal parts share.
+struct WeightList {
+  std::vector<const Projection*> projections;
+  std::vector<const Norm*> norms;
+  std::vector<const std::vector<float>*> numbers;
+
+  int64_t parameter_count() const;
+  int64_t bytes() const;
+};
+
+}  // namespace outrider

@@ -34,7 +34,7 @@ Status check_parts(const ModelFile& file, const ModelFamily& family) {
   return check_use(file, "norms of queries and keys", family.qk_norm, config.qk_norm != QkNorm::kNone);
 }
 
-// What ranks cannot divide in the model with the bits of one rank; empty: nothing.
+// The part of the model that ranks cannot divide with the bits of one rank; empty: they can divide all.
 std::string_view undivided_part(const ModelConfig& config, const ModelPart& part) {
   if (config.layer_inputs.size > 0) return "inputs of every layer";
   for (const LayerBlocks& layer : make_layers(config, part.shard)) {

@@ -39,7 +39,7 @@ class Host {
   const Kind& own(const Kind& shown) const {
     return static_cast<const Kind&>(names_->own(shown));
   }
-  // What all blocks of a kind share, made of `args` when it is first wanted.
+  // The object that all blocks of a kind share, made of `args` when it is first wanted.
   template <typename Shared, typename... Args>
   Shared& shared(Args&&... args) {
     std::shared_ptr<void>& held = shared_[std::type_index(typeid(Shared))];
@@ -57,7 +57,8 @@ class Host {
 };
 
 // A step of a block that LayerBackend has no operation for. Like an operation, it names rows, weights and
-// states. A backend with a version of its own tells a step by its type; others run it on this machine.
+// states. A backend that has another version of a step tells the step by its type. All other backends run it
+// on this machine.
 class HostStep {
  public:
   virtual ~HostStep() = default;

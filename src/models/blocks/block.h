@@ -22,11 +22,11 @@ struct BlockSite {
   Shard shard = {};
 };
 
-// What the cache keeps of a sequence for a block: keys and values of every entry, or a state.
+// The part of the cache that belongs to a block: keys and values of every entry, or a state of each sequence.
 struct BlockCache {
   bool reads_entries = false;         // keys and values, its own or an earlier layer's
-  int64_t window = 0;                 // of the last entries, which alone are read; 0: all are
-  std::optional<KvHeads> heads = {};  // of its own keys and values
+  int64_t window = 0;                 // entries that are read, the last ones; 0: all
+  std::optional<KvHeads> heads = {};  // of the keys and values that it stores
   bool values_are_keys = false;       // see KvShape
   int64_t state_size = 0;             // numbers of a state; 0: it has none
   int64_t update_size = 0;            // numbers by which an entry changes the state
@@ -56,7 +56,7 @@ class Block {
   virtual std::vector<int64_t> scratch() const = 0;
   // Makes room for what the block's steps need on this machine.
   virtual void reserve(Host& /*host*/, int64_t /*rows*/) const {}
-  // What ranks cannot divide in it; empty: nothing.
+  // The part of it that ranks cannot divide; empty: they can divide all.
   virtual std::string_view undivided() const { return {}; }
 
   // Where rows choose among parts of the block, as among experts, weights on disk are read part by part. The

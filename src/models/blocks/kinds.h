@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// What reads earlier entries in this layer.
+// The block that reads earlier entries in this layer.
 std::unique_ptr<Block> make_mixer(const BlockSite& site);
 std::unique_ptr<Block> make_mlp(const BlockSite& site);
 

@@ -11,16 +11,16 @@
 
 namespace outrider {
 
-// What the positions of a batch's rows decide in layers with attention: rotations of queries and keys, and
+// The numbers that the positions of rows decide in layers with attention: rotations of queries and keys, and
 // factors of queries.
 class RowPositions {
  public:
-  // context: positions of the longest sequence; 0: those of training
+  // context: positions of the longest sequence; 0: the positions of training
   RowPositions(const ModelConfig& config, int64_t context);
 
   void reserve(int64_t rows);
   void place(const ForwardBatch& batch);
-  // Of ModelConfig::ropes[rope], or LayerTraits::kNoRope.
+  // rope: index in ModelConfig::ropes, or LayerTraits::kNoRope
   RowRotations rotations(int rope);
   // [batch rows], or empty: queries of layers with this RoPE do not depend on temperatures.
   std::span<const float> query_factors(int rope) const;

@@ -15,10 +15,10 @@ namespace outrider {
 // vector are applied to queries and to what was attended to instead, so that no key and no value of a head is
 // ever made.
 struct LatentWeights {
-  Projection query_down;          // [query_rank, hidden_size], or empty
-  std::vector<float> query_norm;  // [query_rank], or empty
-  Projection queries;  // [heads * query_dim, query_rank or hidden_size]
-  Projection entry;    // [rank + rope_dim, hidden_size]
+  Projection query_down;           // [query_rank, hidden_size], or empty
+  std::vector<float> query_norm;   // [query_rank], or empty
+  Projection queries;              // [heads * query_dim, query_rank or hidden_size]
+  Projection entry;                // [rank + rope_dim, hidden_size]
   std::vector<float> entry_norm;   // [rank]
   std::vector<Projection> keys;    // by head, [rank, plain_dim]
   std::vector<Projection> values;  // by head, [value_dim, rank]

@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// Reads memory as fast as possible on all workers. The time is that of a pass which does nothing but stream
-// its weights.
+// Reads memory as fast as possible on all workers. A pass that does nothing but stream its weights takes this
+// time.
 class MemoryReader {
  public:
   // Allocates `bytes`, at most 1 GiB, which is then read repeatedly.

@@ -22,9 +22,9 @@ struct PromptRecord {
 };
 
 // The prompts of --prompts or the built-in ones, reduced evenly to --limit. A line of the file is a JSON
-// object with "prompt" (text, or a list of turns), "messages" (of user and assistant in turn), "turns" (those
-// of the user alone, as in Spec-Bench) or "question". "id" or "question_id" and "domain" or "category" name
-// it. "kind": "continue" marks text to continue. Errors name file and line.
+// object with "prompt" (text, or a list of turns), "messages" (of user and assistant in turn), "turns" (the
+// user's, as in Spec-Bench) or "question". A name is in "id" or "question_id" and "domain" or "category". The
+// kind "continue" marks text to continue. Errors name file and line.
 Result<std::vector<PromptRecord>> load_prompts(const Settings& settings);
 
 // For tests; `name` is the file name in messages.
@@ -37,11 +37,11 @@ struct PreparedPrompts {
   int64_t skipped = 0;                       // number of prompts that were too long
 };
 
-// Tokenizes all prompts before any is measured. Every turn of a conversation becomes a prompt of its own,
-// with the turns before it and the model's own answers to them, which are generated here, without
-// speculation, by the request of the settings; later turns are left out where the model has no chat template.
-// Errors: the chat template refuses a prompt; one does not fit into the engine's context. --skip-long drops
-// those with a line on standard error.
+// Tokenizes all prompts before any is measured. Every turn of a conversation becomes a prompt, with the turns
+// before it and the model's answers to them. The answers are generated here, without speculation, by the
+// request of the settings. Later turns are left out where the model has no chat template. Errors: the chat
+// template refuses a prompt; one does not fit into the engine's context. With --skip-long it is left out,
+// with a line on standard error.
 Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, Engine& engine,
                                         const Settings& settings);
 

@@ -20,8 +20,8 @@ namespace outrider {
 // one level at a time and sees the replaced tokens, so it runs the passes that a drafter of that quality
 // would run. It drafts a chain, or where there is room for more nodes than levels, a tree: each level has
 // further proposals of the inner drafter beside the replaced one, all of them wrong. Nodes have the
-// probability that the rate gives them, as those of a drafter of that quality would. Where the policy asks, a
-// level that should not be worth its time ends the draft, as it would in the inner drafter.
+// probability that the rate gives them, as with a drafter of that quality. Where the policy asks, a level
+// that should not be worth its time ends the draft, as it would in the inner drafter.
 class SyntheticDrafter final : public Drafter {
  public:
   SyntheticDrafter(std::shared_ptr<Drafter> inner, double rate, int64_t vocab_size);

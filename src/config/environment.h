@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// All variables whose name begins with OUTRIDER_.
+// All variables with names that begin with OUTRIDER_.
 std::map<std::string, std::string> read_environment();
 
 // $XDG_CACHE_HOME/outrider or ~/.cache/outrider; empty when neither variable is set.
@@ -28,7 +28,7 @@ struct ModelFolders {
   std::filesystem::path hugging_face;  // $HF_HUB_CACHE, or hub in $HF_HOME
   std::filesystem::path llama_cpp;     // $LLAMA_CACHE
   std::vector<std::filesystem::path> lm_studio;
-  std::vector<std::filesystem::path> ollama;  // $OLLAMA_MODELS, or that of the user and that of the service
+  std::vector<std::filesystem::path> ollama;  // $OLLAMA_MODELS, or the folders of the user and the service
 };
 ModelFolders model_folders();
 

@@ -28,7 +28,7 @@ enum class MethodNeeds : uint8_t {
   kUserDrafter,  // EngineOptions::user_drafter
 };
 
-// The tree that a method drafts where no key asks for another. Numbers that are 0 are those of
+// The tree that a method drafts where no key asks for another. Numbers that are 0 come from
 // SpeculativeOptions; the others hold for trees of this kind, or of every kind where none is named.
 struct UsualTree {
   std::optional<TreeKind> kind = {};
@@ -56,7 +56,7 @@ struct MethodRow {
   bool is_named = true;       // options given as text may name it
   bool shares_trees = true;   // it may be one of the methods of `combine`
   bool needs_target = false;  // it drafts by passes of the target; so do all heads
-  bool has_own_tree = false;  // options of its own give the tree's size; max_draft_len and tree do not
+  bool has_own_tree = false;  // its options give the tree's size; max_draft_len and tree do not
   UsualTree usual = {};
   TensorMarks marks = {};
   std::string_view help = {};
@@ -75,10 +75,10 @@ bool stands_for(Method named, Method found);
 // "None, NGram, ...": the methods that text may name.
 std::string method_names();
 
-// The method whose head has these tensors.
+// The method with a head of these tensors.
 std::optional<Method> recognise_head(std::span<const std::string_view> tensors);
 
-// Whether `method` drafts, alone or with others.
+// Whether `method` drafts, with or without others.
 bool drafts_with(const SpeculativeOptions& options, Method method);
 
 std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line

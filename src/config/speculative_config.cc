@@ -147,7 +147,7 @@ void complete_shape(const GivenKeys& given, SpeculativeOptions& options) {
     options.max_draft_len = std::min(static_cast<int>(options.tree.expansion.size()), kMaxDraftLen);
 }
 
-// The method, where no key names one: that of `combine`, else that of the files in speculative_model.
+// The method, where no key names one: from `combine`, else from the files in speculative_model.
 Status infer_method(std::string_view place, SpeculativeOptions& options) {
   options.method_unset = options.combine.empty();
   options.decoding_type = options.method_unset ? Method::kDraftTarget : Method::kCombined;

@@ -24,13 +24,13 @@ struct SpeculationSetting {
 struct GivenSpeculation {
   std::vector<SpeculationSetting> settings = {};
   std::vector<std::string> warnings = {};
-  bool has_user_drafter = false;  // the method is that of the program's own drafter
+  bool has_user_drafter = false;  // the program's own drafter gives the method
 };
 
 // `text` is one of: a method name; "method,key=value,..." or "key=value,..."; a JSON object; the path of a
 // YAML or JSON file.
 Result<GivenSpeculation> read_speculation(const std::string& text);
-// A block of keys, or a map whose speculative_config is one. `name` stands for its text in messages.
+// A block of keys, or a map with a speculative_config. `name` stands for its text in messages.
 Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_view name);
 
 // The options that the keys stand for. Keys of other systems that have no effect here are warnings. Errors

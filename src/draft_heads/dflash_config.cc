@@ -94,7 +94,7 @@ Result<std::vector<bool>> read_causal_layers(const HeadFile& head, const ModelCo
   return causal;
 }
 
-// Factors of embeddings and logits belong to targets whose own are scaled.
+// Factors of embeddings and logits belong to targets that scale their own.
 Status refuse_scales(const HeadFile& head) {
   OUTRIDER_TRY(const JsonObject own, block_object(head));
   for (const auto& [key, neutral] :

@@ -17,7 +17,7 @@
 
 namespace outrider {
 
-// The numbers of fake() in tools/head_goldens/common.py: a function of name and place alone.
+// The numbers of fake() in tools/head_goldens/common.py: a function of only name and place.
 inline std::vector<float> fake_tensor(const std::string& name, const std::vector<int64_t>& shape) {
   uint64_t seed = 0xcbf29ce484222325;
   for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;

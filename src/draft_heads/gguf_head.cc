@@ -76,7 +76,7 @@ std::string published_name(std::string_view name, bool is_eagle) {
                      kind);
 }
 
-// The keys of a head's file as those of its config.json.
+// The keys of a head's file as keys of its config.json.
 class ConfigReader {
  public:
   ConfigReader(const GgufFile& file, std::string_view name, std::string_view architecture)
@@ -161,7 +161,7 @@ class ConfigReader {
     return {};
   }
 
-  // `layers`: those that read the outputs that the drafter reads
+  // `layers`: layers that read the outputs that the drafter reads
   Status read_block(std::vector<int64_t> layers) {
     for (int64_t& layer : layers) --layer;
     put("target_layer_ids", fmt::format("[{}]", fmt::join(layers, ", ")));
@@ -212,7 +212,7 @@ void attach(const GgufFile& opened, const ModelConfig& layers, bool is_eagle, Mo
   for (const auto& [name, view] : opened.tensors) {
     std::string own = published_name(name, is_eagle);
     TensorView tensor = aligned(view, storage);
-    // EAGLE-3's files have the order of Llama's, the others that of Qwen's.
+    // EAGLE-3's files have the order of Llama's, the others have Qwen's.
     const bool is_whole = tensor.shape.front() % layers.head_dim == 0;
     if (is_eagle && is_rotated(own) && is_whole) tensor = uninterleave_rows(tensor, layers, &storage);
     head.tensors.emplace(own, StoredTensor{.dtype_name = std::string(dtype_name(tensor.dtype)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads in GGUF files are those of the checkpoints that they were converted from.
+// Heads in GGUF files equal the checkpoints that they were converted from.
 #include "draft_heads/gguf_head.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ namespace gguf = testing_gguf;
 
 constexpr uint32_t kIntegers = 27;  // I64
 
-// Published parts of names, and those of the files.
+// Published parts of names, and the files' parts.
 const std::vector<std::pair<std::string, std::string>> kFileNames = {
     {"midlayer.", "blk.0."},
     {"layers.", "blk."},

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names of a module's tensors beside its layer: the file's, and those of Qwen and of DeepSeek.
+// The names of a module's tensors beside its layer: the file's, Qwen's and DeepSeek's.
 struct ModuleName {
   const char *stored, *qwen, *deepseek;
 };
@@ -53,7 +53,7 @@ class ModuleFile {
  private:
   std::string stored_prefix() const { return fmt::format("{}{}.", kGgufLayers, config_.layer_count); }
   std::string expected_prefix() const { return fmt::format("model.layers.{}.", config_.layer_count); }
-  // Among the families with modules those of Qwen gate their attention.
+  // Among the families with modules Qwen's gate their attention.
   bool is_qwen() const { return config_.gates_attention; }
   std::string published_layer_name(const std::string& name) const {
     return is_qwen() ? "mtp.layers.0." + name.substr(expected_prefix().size()) : name;
@@ -110,7 +110,7 @@ Result<ModulePlace> module_place(const GgufFile& file, const std::string& name) 
 }
 
 // The target's configuration says what its layers have by their tensors. In a file without them the module's
-// stand for those of every layer.
+// stand for every layer's.
 void add_missing_layers(GgufFile& file, int64_t module) {
   const std::string prefix = fmt::format("{}{}.", kGgufLayers, module);
   std::vector<std::pair<std::string, TensorView>> own;

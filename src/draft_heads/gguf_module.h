@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// A network of one layer like the target's last one with attention: that of an MTP module of its family.
+// A network of one layer like the target's last one with attention: an MTP module of its family.
 ModelConfig module_layer_config(const ModelConfig& target);
 
 struct GgufModule {
@@ -19,9 +19,9 @@ struct GgufModule {
 };
 
 // The MTP module in a GGUF file ("blk.N.nextn." of llama.cpp's converters), among the target's tensors or in
-// a file of its own (--spec-type draft-mtp), with the names that published checkpoints have. Norms have 1
-// added where the family adds it. nullopt: there is none. Errors: those of the file; a family whose modules
-// are not read; a tensor that is missing or has another shape.
+// a separate file (--spec-type draft-mtp), with the names that published checkpoints have. Norms have 1 added
+// where the family adds it. nullopt: there is none. Errors: errors of the file; a family with modules that
+// are not read; a tensor that is missing or misshapen.
 Result<std::optional<GgufModule>> find_gguf_module(const std::filesystem::path& path);
 
 }  // namespace outrider

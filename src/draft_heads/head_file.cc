@@ -30,7 +30,7 @@ constexpr std::string_view kOtherParts[] = {
     ".weight_scale", ".weight_scale_inv", ".weight_shape", ".weight_zero_point",
     ".weight_g_idx", ".qzeros",           ".scales",       ".g_idx"};
 
-// The name of the matrix whose codes are stored as `name`: "fc.weight" of "fc.weight_packed"; or nullopt.
+// The name of the matrix with codes stored as `name`: "fc.weight" of "fc.weight_packed"; or nullopt.
 std::optional<std::string> matrix_of(std::string_view name) {
   for (const std::string_view end : kCodes) {
     if (name.ends_with(end)) return fmt::format("{}.weight", name.substr(0, name.size() - end.size()));
@@ -127,7 +127,7 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
 
 // A whole model may bring a head along. In models that also see, the names of the language model are longer.
 bool is_whole_model(const StoredTensors& tensors) {
-  if (tensors.contains("pre_projection.weight")) return false;  // an assistant has an embedding of its own
+  if (tensors.contains("pre_projection.weight")) return false;  // an assistant has its own embedding
   constexpr std::array kEmbeddings = {"model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
                                       "model.language_model.embed_tokens.weight"};
   return std::ranges::any_of(kEmbeddings, [&](const char* name) { return tensors.contains(name); });
@@ -144,8 +144,8 @@ Result<std::optional<HeadFile>> head_of(GgufHead found) {
                                 .tensors = std::move(found.tensors)});
 }
 
-// The head in a GGUF file; nullopt: the file holds a model alone, or one with a module where `may_be_model`
-// is false.
+// The head in a GGUF file; nullopt: the file holds only a model, or one with a module where `may_be_model` is
+// false.
 Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path, bool may_be_model) {
   OUTRIDER_TRY(auto found, find_gguf_head(path));
   if (found) return head_of(std::move(*found));

@@ -32,12 +32,12 @@ struct HeadFile {
   Error fail(const std::string& what) const { return input_error(file.path.string() + ": " + what); }
 };
 
-// Opens a directory, or a GGUF file (gguf_head.h). Errors: it is not there, those of its files, tensors that
+// Opens a directory, or a GGUF file (gguf_head.h). Errors: it is not there, errors of its files, tensors that
 // are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
 
 // The head in a directory that may as well hold a draft model, or nothing at all: then there is no head.
-// Error: a head whose files cannot be read.
+// Error: a head with files that cannot be read.
 Result<std::optional<HeadFile>> find_head(const std::filesystem::path& path);
 
 struct HeadTensor {
@@ -45,8 +45,8 @@ struct HeadTensor {
   Shape shape;
   bool is_optional = false;
 };
-// Error: the first tensor that is missing, has another shape, or is not listed; those that `is_ignored` may
-// be there without being listed.
+// Error: the first tensor that is missing, has another shape, or is not listed; tensors that are `is_ignored`
+// need not be listed.
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
                           const std::function<bool(std::string_view)>& is_ignored = {});
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMoaNorm = "self_attention.input_layernorm.weight";
 
-// Dimension `axis` of the tensor whose name ends so; 0: there is none.
+// Dimension `axis` of the tensor with a name that ends so; 0: there is none.
 int64_t size_of(const HeadFile& head, std::string_view end, size_t axis) {
   for (const auto& [name, entry] : head.tensors) {
     if (name.ends_with(end) && axis < entry.shape.size()) return entry.shape[axis];
@@ -43,7 +43,7 @@ int64_t hidden_size_of(const HeadFile& head) {
       return deepseek != 0 ? deepseek : size_of(head, "pre_fc_norm_hidden.weight", 0);
     }
     case Method::kMoa:
-      // Not that of layer_self_attention.
+      // Not layer_self_attention's.
       return head.tensors.contains(kMoaNorm) ? head.tensors.find(kMoaNorm)->second.shape.front() : 0;
     case Method::kDFlash:
     case Method::kDSpark:

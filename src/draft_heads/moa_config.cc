@@ -30,8 +30,8 @@ Result<int64_t> size_of(const HeadFile& head, const std::string& key, const std:
   return std::max<int64_t>(1, found->second.shape.front() / unit);
 }
 
-// The layer `name` with `hidden` numbers a row. It may name a number of heads of its own: a target of 9 heads
-// and 3 x 2 x 64 numbers of keys and values has no layer self-attention with as many.
+// The layer `name` with `hidden` numbers a row. It may name another number of heads: a target of 9 heads and
+// 3 x 2 x 64 numbers of keys and values has no layer self-attention with as many.
 Result<ModelConfig> read_layer(const HeadFile& head, const ModelConfig& base, const std::string& name,
                                int64_t hidden) {
   ModelConfig layer = base;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kChunk = 16;
 
-// The states that the drafter is given of each place: the place's own, or those of one some places earlier.
+// The states that the drafter is given of each place: the place's own, or states of an earlier place.
 enum class StatesGiven { kOwn, kOther };
 constexpr int kOtherPlace = 7;
 

@@ -25,7 +25,7 @@ struct Agreement {
   double early_variation = 0.0, late_variation = 0.0;  // means over the first and second half of each text
   // Share of places with the target's likeliest token among q's first k, by k - 1.
   std::array<double, kRanks> coverage{};
-  // coverage[0] of a drafter that reads the target's states, when it is given those of other places.
+  // coverage[0] of a drafter that reads the target's states, when it is given states of other places.
   std::optional<double> coverage_with_other_states = {};
   // Share of drafts that the coupled rule accepts if they are proposed at these multiples of the temperature.
   static constexpr std::array<double, 7> kTemperatures = {0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5};

@@ -28,7 +28,7 @@ struct EngineParts {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
   std::string bos_token, eos_token;
-  std::shared_ptr<Communicator> target_ranks;  // those of ranks that have the target; null: see EngineOptions
+  std::shared_ptr<Communicator> target_ranks;  // ranks that have the target; null: see EngineOptions
   std::unique_ptr<Model> target;
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null

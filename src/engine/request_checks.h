@@ -19,8 +19,8 @@ Status check_tokens(std::span<const TokenId> tokens, int64_t vocab_size);
 // range; policy auto without measured costs.
 Status check_request(const Request& request, const EngineParts& parts);
 
-// The relaxed rule needs tokens that begin and end the thinking. Error: those of the options are no tokens of
-// the model, so that they would never come.
+// The relaxed rule needs tokens that begin and end the thinking. Error: the options' are no tokens of the
+// model, so that they would never come.
 Status check_thinking_tokens(const EngineParts& parts);
 
 // Whether one of the names, in which case, '-' and '_' do not matter, is this drafter's.

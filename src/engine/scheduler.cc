@@ -15,7 +15,7 @@ int64_t uncomputed(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens().size()) - 1 - sequence.kv.length();
 }
 
-// How many tokens may come from the cache. Cached tokens have neither logits nor states, so those before a
+// How many tokens may come from the cache. Cached tokens have neither logits nor states, so tokens before a
 // wanted log-probability or state are computed.
 int64_t cacheable(const Sequence& sequence) {
   if (sequence.pools_all_rows()) return 0;
@@ -72,7 +72,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   }
   while (pages_needed() > cache_->available_pages()) {
     const size_t index = victim();
-    OUTRIDER_CHECK(index > 0);  // those that may not be preempted fit
+    OUTRIDER_CHECK(index > 0);  // sequences that may not be preempted fit
     preempt(index, preempted);
     plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(index));
   }
@@ -99,8 +99,8 @@ void Scheduler::park() {
   }
 }
 
-// Brings back the sequences whose trees are there, while the batch has places. Those without pages are
-// admitted like preempted ones.
+// Brings back the sequences with trees that are there, while the batch has places. Sequences without pages
+// are admitted like preempted ones.
 void Scheduler::unpark() {
   for (size_t i = 0; i < parked_.size();) {
     const bool is_ready = !parked_[i].sequence->awaits_tree() && keeps_guarantees(parked_[i]);
@@ -183,8 +183,8 @@ std::pair<Scheduler::Entries*, size_t> Scheduler::next_to_admit() {
   return {&waiting_, best};
 }
 
-// Whether there are pages for its tokens beside those that the running sequences need for their prompts and
-// for a step or two.
+// Whether there are pages for its tokens beside the pages that the running sequences need for their prompts
+// and for a step or two.
 bool Scheduler::fits(const Sequence& sequence) const {
   if (running_.empty()) return true;
   const KvCache::Cached cached = cache_->find(sequence.tokens(), sequence.request().cache_scope);
@@ -281,9 +281,9 @@ void Scheduler::plan_rows() {
   }
 }
 
-// The tokens after which the next chunk of a prompt ends, so that a checkpoint of the state can be made: at
-// the end of what other prompts have, and at that of its last full page. It costs a pass, so that it has to
-// save some rows.
+// The tokens after which the next chunk of a prompt ends, so that a checkpoint of the state can be made. It
+// ends where other prompts' text ends, and at the end of its last full page. It costs a pass, so that it has
+// to save some rows.
 int64_t Scheduler::chunk_limit(const Sequence& sequence) const {
   constexpr int64_t kMinTokens = 64;
   int64_t limit = std::numeric_limits<int64_t>::max();

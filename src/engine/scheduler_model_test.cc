@@ -173,7 +173,7 @@ class SchedulerModel {
       model.runs = true;
       if (model.first_run == 0) model.first_run = ++last_run_;
     }
-    // Those that lost their pages in the step they started in were the most junior, the last one first.
+    // Sequences that lost their pages in the step they started in were the most junior, the last one first.
     for (size_t i = preempted.size(); i-- > 0;) {
       Model& model = requests_.at(preempted[i]->id());
       if (model.first_run == 0) model.first_run = ++last_run_;
@@ -254,7 +254,7 @@ class SchedulerModel {
     }
   }
 
-  // Does the part of the engine's step: stages entries, keeps a path, commits it.
+  // Acts as the engine's step: stages entries, keeps a path, commits it.
   void compute(const SequencePlan& plan) {
     Sequence& sequence = *plan.sequence;
     auto transaction = cache_.stage(sequence.kv, plan.entries());

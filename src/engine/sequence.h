@@ -50,7 +50,7 @@ class Sequence {
   int64_t pending_logprobs() const;
   // Every row of the prompt must be computed, so none may come from the cache.
   bool pools_all_rows() const { return request_.pooling == Pooling::kMean; }
-  // The prompt is computed for its log-probabilities alone, and then the sequence ends.
+  // The prompt is computed only for its log-probabilities, and then the sequence ends.
   bool ends_with_prompt() const { return prompt_end_.has_value(); }
   const ThinkingPhase& thinking() const { return thinking_; }
   bool finished() const { return finish_reason_.has_value(); }
@@ -69,7 +69,7 @@ class Sequence {
   // Commits tokens one at a time, as plain decoding does, until one of them ends the sequence. Returns how
   // many were committed. origins: by token.
   int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
-  // Adds those of the next prompt token.
+  // Adds the log-probabilities of the next prompt token.
   void add_prompt_logprobs(TokenLogprobs logprobs);
   // Adds the state of the next row that the request pools; the last one completes the embedding.
   void pool(std::span<const float> state);

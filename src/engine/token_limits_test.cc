@@ -31,7 +31,7 @@ bool may_come(const Rules& rules, const Tokens& output, TokenId token) {
   });
 }
 
-// A constraint whose state is the last id: it forbids the id that is three more.
+// A constraint with the last id as its state: it forbids the id that is three more.
 class NoThirds final : public TokenConstraint {
  public:
   explicit NoThirds(TokenId vocabulary) : vocabulary_(vocabulary) {}

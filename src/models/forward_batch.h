@@ -33,8 +33,8 @@ struct ForwardBatch {
     bool is_chain = false;  // its rows are its next entries in order, and all but the last become text
   };
   std::vector<StatePlace> states;          // [sequences]
-  std::vector<int32_t> logits_rows;        // rows whose logits are wanted, ascending
-  std::vector<int32_t> hidden_state_rows;  // rows whose output of the final norm is wanted, ascending
+  std::vector<int32_t> logits_rows;        // rows with wanted logits, ascending
+  std::vector<int32_t> hidden_state_rows;  // rows with a wanted output of the final norm, ascending
   // Rows that an earlier pass over the first layers has computed, ascending. Their slots hold the keys and
   // values of these layers, and the rows enter at `resume_layer`; all others enter at layer 0.
   int64_t resume_layer = 0;
@@ -60,15 +60,15 @@ enum class LogitsWanted : uint8_t { kNone, kLast, kAll };
 
 // Appends `tokens` as staged entries 0..n-1 of `sequence`, a chain: row i sees everything before it. All of
 // them but the last must become text: drafts are appended as a tree.
-// Returns the index into logits_rows of the first row whose logits are wanted.
+// Returns the index into logits_rows of the first row with wanted logits.
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted);
 // The overload that wants logits of tokens[first_wanted_token] and all tokens after it.
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, int first_wanted_token);
 
-// Appends entries `first` and up of a staged tree (earlier passes computed those before). Staged entry i
-// holds tokens[i] and follows entry parents[i] < i, or the last committed entry (-1). A row sees the
+// Appends entries `first` and up of a staged tree (earlier passes computed the entries before). Staged entry
+// i holds tokens[i] and follows entry parents[i] < i, or the last committed entry (-1). A row sees the
 // committed entries, its ancestors and itself.
 struct StagedTree {
   std::span<const TokenId> tokens;

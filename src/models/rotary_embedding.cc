@@ -22,7 +22,7 @@ float llama3_scaled(float frequency, const RopeScaling& scaling) {
   return (1 - kept) * (frequency / factor) + kept * frequency;
 }
 
-// The range of frequency numbers that YaRN blends: those before are kept, those after divided.
+// The range of frequency numbers that YaRN blends: frequencies before are kept, frequencies after divided.
 struct YarnRange {
   float begin = 0;
   float end = 0;

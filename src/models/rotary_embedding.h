@@ -15,9 +15,9 @@ namespace outrider {
 // angles.
 std::vector<float> rope_inverse_frequencies(const RopeTraits& traits, int64_t head_dim, int64_t context = 0);
 
-// The rotation of rows by their positions. It depends on a row's own position only: under dynamic scaling
-// each row has the angles that it had if it were the last one of its text, which are those of decoding one
-// token at a time.
+// The rotation of rows by their positions. It depends on a row's own position only. Under dynamic
+// scaling each row has the angles of the last row of its text, as in decoding one token at a
+// time.
 class RotaryEmbedding {
  public:
   RotaryEmbedding(const RopeTraits& traits, int64_t head_dim, int64_t context);

@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// A change of a head's weights that undoes one of the usual mistakes of those who make its files.
+// A change of a head's weights that undoes one of the usual mistakes of people who make its files.
 struct HeadRepair {
   std::string what;  // "the norms input_layernorm and hidden_norm exchanged"
   std::vector<std::pair<std::string, std::string>> exchanged = {};  // tensors of the same size
@@ -28,8 +28,8 @@ class HeadTrial {
  public:
   // The head in `directory` with another base of RoPE. Error: files that cannot be read or written.
   static Result<HeadTrial> with_rope_theta(const std::filesystem::path& directory, double theta);
-  // The head in `directory`, whose weights are in one file of safetensors, after a repair. Errors: other
-  // files; files that cannot be read or written.
+  // The head in `directory`, with weights in one file of safetensors, after a repair. Errors: other files;
+  // files that cannot be read or written.
   static Result<HeadTrial> with_repair(const std::filesystem::path& directory, const HeadRepair& repair);
   ~HeadTrial();
   HeadTrial(HeadTrial&& other) noexcept : path_(std::exchange(other.path_, {})) {}

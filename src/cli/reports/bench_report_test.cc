@@ -44,8 +44,8 @@ TEST(BenchReport, FiguresAreOverStepsNotOverPrompts) {
   EXPECT_EQ(json["categories"]["slow"]["speedup"], 3.0);
 }
 
-// Tokens per pass of the prompts are 2, 1 and 1.5, in all 1.3: residuals 7, -9 and 2, of which the ratio
-// estimator makes sqrt(134 * 3 / 2) / 50; 4.303 is Student's quantile for two degrees of freedom.
+// Tokens per pass of the prompts are 2, 1 and 1.5, in all 1.3: residuals 7, -9 and 2. The ratio estimator
+// makes sqrt(134 * 3 / 2) / 50 of them; 4.303 is Student's quantile for two degrees of freedom.
 TEST(BenchReport, TheLengthHasAnIntervalOverPrompts) {
   const std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20), measured(20, 20, 30, 30),
                                                   measured(30, 60, 10, 15)};

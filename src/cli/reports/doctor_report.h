@@ -32,7 +32,7 @@ struct Diagnosis {
   std::string speculative;               // as in --speculative
   std::optional<HeadSummary> head = {};  // only for learned drafters
   Agreement agreement;
-  // A head whose base of RoPE is not the target's: that base, and the total variation with it.
+  // If the head's base of RoPE is not the target's: that base, and the total variation with it.
   std::optional<double> target_rope_theta = {};
   double variation_at_target_rope = 0.0;
   // The change of the head's weights with which it agrees best, and the total variation over the same places
@@ -48,7 +48,7 @@ struct Diagnosis {
   size_t prompts = 0;
 };
 
-// The measured speed divided by that of plain decoding; 0: unknown.
+// The measured speed divided by the plain speed; 0: unknown.
 double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
 // The number of tokens per target pass above which the shape is faster than plain decoding, at its measured
 // cost.

@@ -26,7 +26,7 @@ class MarkedStream {
   bool colour_;
   std::vector<TokenId> tokens_;
   std::vector<TokenOrigin> origins_;
-  size_t token_ = 0;      // number of tokens up to that of the next byte
+  size_t token_ = 0;      // number of tokens up to the next byte's
   size_t token_end_ = 0;  // bytes of text of these tokens
   size_t shown_ = 0;      // bytes of text that were shown
   TokenOrigin current_ = TokenOrigin::kPlain;

@@ -20,7 +20,7 @@ class ProvisionalText {
   std::string marked(std::string_view text) const;
 
   bool colour_;
-  std::string shown_;  // written alone, and not yet followed by text that stays
+  std::string shown_;  // written offline, and not yet followed by text that stays
 };
 
 }  // namespace outrider

@@ -28,7 +28,7 @@ double smallest(const std::vector<double>& values) { return *std::min_element(va
 
 struct RowFigures {
   double median_ms, min_ms;
-  double ratio;  // of the median to that of the fewest rows
+  double ratio;  // of the median to the median of the fewest rows
   double rows_per_second;
   double bytes;  // of weights
   double weights_gb_per_second;

@@ -17,14 +17,14 @@ struct MtpNames {
   std::string embed_tokens, output;  // copies of the target's, which are used
 };
 
-// DeepSeek's names, in a directory of their own or among the target's tensors, or those of Qwen.
+// DeepSeek's names, in a separate directory or among the target's tensors, or Qwen's names.
 struct MtpLayout {
   bool is_qwen = false;
   int64_t first_layer = 0;  // DeepSeek's: number of the first module among the target's layers
   int64_t modules = 1;
 
   MtpNames names(int64_t module) const;
-  // Whether the tensor is the target's, in whose directory modules may lie.
+  // Whether the tensor is the target's; modules may lie in its directory.
   bool is_targets(std::string_view name) const;
 };
 

@@ -14,14 +14,14 @@ namespace outrider {
 inline constexpr std::string_view kOutputRows = "output_rows.weight";
 
 // Adds the rows of a model's output head for some tokens, by rising ids, to `file`, which may be that
-// model's: of a large vocabulary, the whole is most of the work of a draft (FR-Spec, 2502.14856). The rows
-// are read from the model's file, which must stay open until they are loaded. Errors: a model whose states do
-// not enter the output head as they are; ids beyond the vocabulary.
+// model's. With a large vocabulary, the whole is most of the work of a draft (FR-Spec, 2502.14856). The rows
+// are read from the model's file, which must stay open until they are loaded. Errors: a model with states
+// that do not enter the output head as they are; ids beyond the vocabulary.
 Status add_output_rows(ModelFile& file, const ModelFile& model, std::vector<TokenId> ids);
 
 // Gives a head that drafts with the target's output head the rows of it for the tokens of `token_map`,
-// rising, or else of its own d2t; where there is neither, nothing changes. Errors: those above; an output
-// head of its own, with a token map; a d2t that does not fit.
+// rising, or else of its own d2t; where there is neither, nothing changes. Errors: as above; a separate
+// output head, with a token map; a d2t that does not fit.
 Status take_output_rows(HeadFile& head, const ModelFile& target, std::span<const TokenId> token_map);
 
 // Allows the tensors d2t and t2d of a head that drafts with the target's output head.

@@ -128,7 +128,7 @@ CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
 }
 
 // Where time has a price, drafts depend on time as it is, and a sequence begins with what others proved.
-// Elsewhere they depend on its text alone.
+// Elsewhere they depend only on its text.
 void CombinedDrafter::open_shares(const DraftRequest& request) {
   if (request.rate == 0.0 || sequences_.contains(request.sequence)) return;
   Shares& shares = shares_of(request.sequence);
@@ -261,7 +261,7 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
 // Where time has a price, a member skips the sequences to which it should add less than it costs, beyond what
 // the members before it drafted, if anything. Accepted tokens count less the price of their rows. Now and
 // then it is asked all the same, to see whether that still holds; this is rare enough that in a batch, too,
-// few steps run a member for one sequence alone.
+// few steps run a member for only one sequence.
 void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
                                 std::span<const TokenTree> trees) {
   constexpr int kMaxLeftOut = 16;
@@ -287,7 +287,7 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
   call.places.resize(kept);
 }
 
-// Nodes for each member: one each, then always one more for the member whose next node is accepted most
+// Nodes for each member: one each, then always one more for the member with the next node accepted most
 // often. Where nodes have few children, one member draws all, because draws of several would have to be cut.
 std::vector<int> CombinedDrafter::deal(const Shares& shares, const DraftRequest& request) const {
   constexpr double kUnknown = 0.5;
@@ -339,8 +339,8 @@ void CombinedDrafter::call(size_t member) {
   learn_time(member, spent.count() / static_cast<double>(trees.size()));
 }
 
-// A member that has missed text reads it before it drafts: its time is an upper bound on that of later
-// drafts, which may only lower the estimate.
+// A member that has missed text reads it before it drafts: its time is an upper bound on later drafts' times,
+// which may only lower the estimate.
 void CombinedDrafter::learn_time(size_t member, double ms) {
   bool has_read = false;
   for (const DraftRequest& request : calls_[member].requests) {

@@ -148,7 +148,7 @@ TEST(Combined, WhereNodesMayGoAllDraftInFullAndTheLikeliestStay) {
   EXPECT_THAT(both.tree.tokens(), ElementsAre(9, 1, 4, 5));
 }
 
-// Draws as many children as it may, each from a distribution of its own node.
+// Draws as many children as it may, each from its node's distribution.
 Script drawing(TokenId first) {
   return [first](const DraftRequest& request, TokenTree& tree) -> Status {
     int node = 0;

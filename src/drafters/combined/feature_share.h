@@ -18,7 +18,7 @@ class FeatureShare {
   // `all` has everything that `own` has.
   FeatureShare(const FeatureTaps& own, const FeatureTaps& all);
 
-  // The committed tokens with the member's features alone, valid until the next call.
+  // The committed tokens with only the member's features, valid until the next call.
   std::span<const CommittedFeatures> of(std::span<const CommittedFeatures> committed);
 
  private:

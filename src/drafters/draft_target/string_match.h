@@ -13,10 +13,10 @@
 
 namespace outrider {
 
-// Tokens of the target for text that a draft model wrote in tokens of its own (string-level exact match,
-// arXiv 2502.05202). The last words of the text so far and the drafted text are tokenized together, and the
-// tokens in the drafted text are proposed. Where one of them begins before the drafted text, in words that
-// are committed, its part in the drafted text is made of the longest tokens that fit.
+// Tokens of the target for text that a draft model wrote in its own tokens (string-level exact match, arXiv
+// 2502.05202). The last words of the text so far and the drafted text are tokenized together, and the tokens
+// in the drafted text are proposed. Where one of them begins before the drafted text, in words that are
+// committed, its part in the drafted text is made of the longest tokens that fit.
 class StringMatch {
  public:
   // A token of the target and the end of its bytes in the drafted text.

@@ -66,7 +66,7 @@ void TextTrees::spell(const TokenTree& own, int leaf) {
   }
 }
 
-// A token is as probable as the own tokens that its text takes, given those of its parent.
+// A token is as probable as the own tokens that its text takes, given its parent's.
 void TextTrees::add_path(const DraftRequest& request, TokenTree& tree) const {
   constexpr double kLeast = 1e-9;
   int node = 0;

@@ -12,8 +12,8 @@
 
 namespace outrider {
 
-// Trees that a draft model grows in tokens of its own, for requests whose text is matched by strings. All its
-// nodes are its likeliest tokens, whatever the request's sampling, so that a tree is a function of the text.
+// Trees that a draft model grows in its own tokens, for requests that match text by strings. All its nodes
+// are its likeliest tokens, whatever the request's sampling, so that a tree is a function of the text.
 class TextTrees {
  public:
   // Both must outlive the object.

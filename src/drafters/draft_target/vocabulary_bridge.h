@@ -11,9 +11,9 @@
 
 namespace outrider {
 
-// Leads from the tokens of a target to those of a draft model with another tokenizer and back (token-level
-// intersection, arXiv 2502.05202): the draft reads the target's text in tokens of its own and proposes those
-// of its tokens that the target has as well. Its distribution over these is a distribution over tokens of the
+// Leads from the tokens of a target to tokens of a draft model with another tokenizer and back (token-level
+// intersection, arXiv 2502.05202). The draft reads the target's text in its own tokens and proposes only
+// tokens that the target has as well. Its distribution over these is a distribution over tokens of the
 // target, so that every acceptance rule stays exact.
 class VocabularyBridge {
  public:
@@ -31,7 +31,7 @@ class VocabularyBridge {
   static constexpr int kMinShared = 16;
   Status check_shared() const;
 
-  // Brings `text` up to date with the target's tokens. The result depends on the tokens alone and not on how
+  // Brings `text` up to date with the target's tokens. The result depends only on the tokens and not on how
   // many came at a time, nor on tokens that were taken back.
   void read(std::span<const TokenId> tokens, Text& text) const;
 

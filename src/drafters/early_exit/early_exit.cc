@@ -63,7 +63,7 @@ class EarlyExitDrafter final : public Drafter {
   size_t max_length_;  // tokens of the longest sequence with its tree
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
-  std::vector<Growing*> active_;                   // those that still grow
+  std::vector<Growing*> active_;                   // sequences that still grow
   std::vector<int> ascending_, places_;            // scratch
   std::unordered_map<uint64_t, Sequence> sequences_;
 };

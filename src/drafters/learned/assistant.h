@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// The assistant of a Gemma 4 model drafts over the target's own keys and values. Errors: those of
+// The assistant of a Gemma 4 model drafts over the target's own keys and values. Errors: as of
 // AssistantNetwork::load(); a target that is divided or on another machine.
 Result<std::shared_ptr<Drafter>> make_assistant_drafter(const SpeculativeOptions& options,
                                                         const DrafterContext& context);

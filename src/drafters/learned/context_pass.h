@@ -13,9 +13,9 @@
 
 namespace outrider {
 
-// Caches committed tokens whose entries depend on the token and its features alone, so that tokens of several
-// sequences are computed together. An Owner has its entries in `kv`, and in `waiting` the features that they
-// are made of, if any.
+// Caches committed tokens with entries that depend only on the token and its features, so that tokens of
+// several sequences are computed together. An Owner has its entries in `kv`, and in `waiting` the features
+// that they are made of, if any.
 template <typename Owner>
 class ContextPass {
  public:
@@ -30,8 +30,8 @@ class ContextPass {
   // max: rows computed at a time
   explicit ContextPass(int64_t max) : max_(static_cast<size_t>(max)) {}
 
-  // Adds the tokens that come after those in owner.kv. compute(batch, pieces) is called to cache what has
-  // been added whenever the batch is full. False: there are no pages.
+  // Adds the tokens that come after the tokens in owner.kv. When the batch is full, compute(batch, pieces) is
+  // called to cache what has been added. False: there are no pages.
   template <typename Compute>
   bool add(KvCache& cache, Owner& owner, std::span<const TokenId> tokens, Compute&& compute) {
     while (!tokens.empty()) {
@@ -49,7 +49,7 @@ class ContextPass {
     return true;
   }
 
-  // Adds the tokens whose features wait; finish() with their store must follow.
+  // Adds the tokens with features that wait; finish() with their store must follow.
   template <typename Compute>
   void add_waiting(KvCache& cache, Owner& owner, Compute&& compute) {
     FeatureStore::Waiting& waiting = owner.waiting;

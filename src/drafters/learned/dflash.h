@@ -8,7 +8,7 @@
 namespace outrider {
 
 // A DFlash block drafter (arXiv 2602.06036): one pass proposes the distributions of all places of a block,
-// independent of the tokens in them. Errors: no directory is named; those of its files; it was trained for
+// independent of the tokens in them. Errors: no directory is named; errors of its files; it was trained for
 // another target.
 Result<std::shared_ptr<Drafter>> make_dflash_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context);

@@ -20,7 +20,7 @@ class LastStates {
     int64_t length = 0;        // tokens up to and with the one of the state
   };
 
-  // `max_length` is that of the longest sequence, in tokens.
+  // `max_length` is the length of the longest sequence, in tokens.
   explicit LastStates(size_t max_length) : max_length_(max_length) {}
 
   void absorb(std::span<const CommittedFeatures> committed);

@@ -8,7 +8,7 @@
 namespace outrider {
 
 // A Mixture of Attentions drafter (Zimmer et al., arXiv 2410.03804): reads all layers of the target's cache,
-// and may draft through the target's last layers. Errors: no directory is named; those of its files; it was
+// and may draft through the target's last layers. Errors: no directory is named; errors of its files; it was
 // trained for another target.
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context);

@@ -33,10 +33,10 @@ class LookaheadPool {
   std::unordered_map<TokenId, std::vector<TokenId>> continuations_;
 };
 
-// Lookahead decoding's Jacobi window (arXiv 2402.02057, 3): level 0 guesses the tokens to come, and every
-// further level holds what the target chose after the level before it in the pass before, so that each
-// column, read from its level 0 down, is an n-gram the target would write. Until all ngram - 1 levels are
-// there, the window is wider by one column for each that is missing, since it loses one per step.
+// Lookahead decoding's Jacobi window (arXiv 2402.02057, 3): level 0 guesses the tokens to come. Every further
+// level holds what the target chose after the level before it in the pass before. Each column, read from its
+// level 0 down, is then an n-gram the target would write. Until all ngram - 1 levels are there, the window is
+// wider by one column for each that is missing, since it loses one per step.
 class LookaheadWindow {
  public:
   explicit LookaheadWindow(const LookaheadShape& shape) : shape_(shape), levels_(1), pool_(shape) {}

@@ -19,7 +19,7 @@ Tokens propose(const NgramPoolOptions& options, const Tokens& tokens) {
 }
 
 TEST(NgramPool, LongestPatternWins) {
-  // 2 alone was followed by 9 first, but (1, 2) by 5.
+  // A single 2 was followed by 9 first, but (1, 2) by 5.
   EXPECT_THAT(propose({.max_pattern = 2, .max_continuation = 2}, {2, 9, 7, 1, 2, 5, 6, 1, 2}),
               ElementsAre(5, 6));
   EXPECT_THAT(propose({.max_pattern = 1, .max_continuation = 2}, {2, 9, 7, 1, 2, 5, 6, 1, 2}),

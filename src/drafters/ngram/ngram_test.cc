@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using Tokens = std::vector<TokenId>;
 
-// (1, 2) was followed by (5, 6), then by (5, 7); 2 alone by (9, 8) before.
+// (1, 2) was followed by (5, 6), then by (5, 7); a single 2 by (9, 8) before.
 const Tokens kText = {2, 9, 8, 1, 2, 5, 6, 1, 2, 5, 7, 1, 2};
 
 SpeculativeOptions options_with(TreeKind tree) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 and the ranks that draft tell one another, as bytes (models/team/messages.h).
+// Messages between rank 0 and the ranks that draft, as bytes (models/team/messages.h).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct DrafterAnswer {
   DrafterMemory memory = {};
 };
 
-// A DraftRequest whose tokens are those of the sequence's last order and what follows them.
+// A DraftRequest with the tokens of the sequence's last order and what follows them.
 struct DraftOrder {
   uint64_t sequence = 0;
   uint64_t scope = 0;
@@ -66,7 +66,7 @@ enum class DraftAnswer : uint8_t {
 // A call of the constraint of an order, which only rank 0 can make.
 struct ConstraintQuestion {
   enum class Call : uint8_t { kStart, kAdvance, kAllowed, kIsComplete };
-  int order = 0;  // index among those of the message
+  int order = 0;  // index among the requests of the message
   Call call = Call::kStart;
   TokenConstraint::State state = TokenConstraint::kDead;
   TokenId token = 0;
@@ -119,7 +119,7 @@ DrafterSettings read_settings(MessageReader& message);
 void write_order(MessageWriter& message, const DraftOrder& order);
 DraftOrder read_order(MessageReader& message);
 
-// A tree whose proposals at one node all have the same distribution, as one drafter grows it.
+// A tree where all proposals at one node have the same distribution, as one drafter grows it.
 void write_tree(MessageWriter& message, const TokenTree& tree);
 // Grows the tree from `tree`, which holds the pending token.
 void read_tree(MessageReader& message, TokenTree& tree);

@@ -13,9 +13,9 @@
 
 namespace outrider {
 
-// The ranks that draft, as the engine sees them: ranks 1, 2, ... of a job whose rank 0 it is. Each takes its
-// orders one after another and answers in the same order, so that several may be under way. A rank that ends,
-// or whose drafter fails, is left out from then on, and its orders get no answer; the others go on.
+// The ranks that draft, as the engine sees them: ranks 1, 2, ... of a job; the engine is rank 0. Each takes
+// its orders one after another and answers in the same order, so that several may be under way. A rank that
+// ends, or has a drafter that fails, is left out from then on; its orders get no answer.
 class DraftTeam {
  public:
   // Orders that went to one rank in one message.
@@ -41,7 +41,7 @@ class DraftTeam {
   // The number of the next drafter.
   int next_drafter() { return drafters_++; }
 
-  // Opens drafter number `drafter` at a rank; errors are those of the rank.
+  // Opens drafter number `drafter` at a rank; errors come from the rank.
   Result<DrafterMemory> open(int rank, const MessageWriter& settings);
   // Tells a rank something that has no answer.
   void tell(int rank, const MessageWriter& message);

@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// A draft model that drafts on ranks of its own where the context has some (DrafterContext::team), each for a
-// part of the sequences; else here. Trees are the same. Errors: those of make_draft_target_drafter(), at any
+// A draft model that drafts on separate ranks where the context has some (DrafterContext::team), each for a
+// part of the sequences; else here. Trees are the same. Errors: as of make_draft_target_drafter(), at any
 // rank.
 Result<std::shared_ptr<Drafter>> make_draft_model_drafter(const SpeculativeOptions& options,
                                                           const DrafterContext& context);

@@ -18,8 +18,8 @@ struct SuffixId {
   bool operator==(const SuffixId&) const = default;
 };
 
-// A node of a suffix tree. The tokens of its edge, from its parent down to it, are those of `text` from
-// `start` on.
+// A node of a suffix tree. The tokens of its edge, from its parent down to it, are in `text` from `start`
+// on.
 struct SuffixNode {
   int parent = kNoNode;
   int text = -1;

@@ -2,7 +2,7 @@
 // Invariants between calls:
 // - A node other than the root has two children or more, or a suffix ends at it; so all strings along an edge
 //   occur equally often, and there are at most two nodes per token.
-// - The label of a node is taken from a suffix that ends at it or below: from one of its own when it has no
+// - The label of a node is taken from a suffix that ends at it or below: from its own suffix when it has no
 //   children. Such a node's depth follows from that suffix: it grows with the text by itself, up to
 //   max_depth.
 // - The suffixes of the growing text from `implicit` on occur elsewhere, too, and end at nodes that the next

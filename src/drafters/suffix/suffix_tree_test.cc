@@ -82,7 +82,7 @@ class Random {
   std::mt19937 random_;
 };
 
-// A few random changes; texts repeat themselves more than chance alone would have it.
+// A few random changes; texts repeat themselves more than mere chance would have it.
 void change(Texts& texts, Random& random, int letters) {
   const int what = random.below(20);
   if (texts.growing < 0 || !texts.texts.contains(texts.growing) || what == 0) {
@@ -156,7 +156,7 @@ void expect_repeated_ends(const Texts& texts) {
       ASSERT_LE(static_cast<size_t>(m), places.size());
       ASSERT_EQ(places[static_cast<size_t>(m - 1)], texts.tree.find(end));
     } else if (static_cast<size_t>(m) <= places.size()) {
-      // Known to be alone only with the next token; nothing follows it.
+      // Known to be unique only with the next token; nothing follows it.
       ASSERT_FALSE(texts.tree.likeliest_after(places[static_cast<size_t>(m - 1)]));
     }
   }
@@ -277,7 +277,7 @@ TEST(SuffixTree, RemovingAllGivesTheMemoryBack) {
   EXPECT_LE(tree.bytes(), before + 512);  // the slot of the text stays
 }
 
-// First in, first out: memory depends on the tokens that are there, not on those that were.
+// First in, first out: memory depends on the tokens that are there, not on earlier ones.
 TEST(SuffixTree, MemoryStaysBounded) {
   Random random(1);
   SuffixTree texts(32);

@@ -37,7 +37,7 @@ void append_logprobs(const LogitRows& logits, const SequenceStep& step) {
   }
 }
 
-// Adds the states of this step to those that the sequence pools.
+// Adds the states of this step to the states that the sequence pools.
 void pool_states(Model& target, const SequenceStep& step) {
   const auto size = static_cast<size_t>(target.config().hidden_size);
   for (int i = 0; i < step.states; ++i)

@@ -18,7 +18,7 @@ class CommitStage {
  public:
   explicit CommitStage(const StepParts& parts);
 
-  // logits: those of the step's pass.
+  // logits: of the step's pass.
   void run(const LogitRows& logits, StepReport& report);
 
  private:

@@ -50,8 +50,8 @@ bool DraftStage::may_wait(const SequenceStep& step) const {
   return step.drafts() && step.rate == 0.0 && step.plan.sequence->constraint() == nullptr;
 }
 
-// Where sequences take turns, those whose drafts were ordered in an earlier step are verified in this one,
-// and the drafts of the others are ordered. In the beginning every second one goes first.
+// Where sequences take turns, the drafts that were ordered in an earlier step are verified in this one, and
+// the drafts of the other sequences are ordered. In the beginning every second one goes first.
 void DraftStage::hold(StepReport& report) {
   const auto waiting =
       std::ranges::count_if(report.sequences, [&](const auto& step) { return may_wait(step); });

@@ -13,13 +13,13 @@
 
 namespace outrider {
 
-// Has the drafter grow the trees of all sequences in one call, checks them, and lets the policy cut them.
+// Lets the drafter grow the trees of all sequences in one call, checks them, and lets the policy cut them.
 class DraftStage {
  public:
   explicit DraftStage(const StepParts& parts);
 
-  // The tracer may be null. Sequences whose drafts are only ordered leave the report; their turn is the next
-  // step.
+  // The tracer may be null. Sequences with drafts that are only ordered leave the report; their turn is the
+  // next step.
   void run(StepReport& report, StepTracer* tracer);
   // Learns whether it pays that sequences take turns.
   void observe(const StepReport& report);

@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// The share of steps with turns, of those after the first hundred, where steps are that fast.
+// The share of steps with turns, among the steps after the first hundred, where steps are that fast.
 double share_of_turns(double tokens_with, double tokens_without) {
   DraftTurns turns;
   int taken = 0;

@@ -6,8 +6,8 @@
 namespace outrider {
 namespace {
 
-// How many of the last prompt rows of this step need logits: those before tokens whose log-probabilities are
-// wanted and not yet known.
+// How many of the last prompt rows of this step need logits: rows before tokens with log-probabilities that
+// are wanted and not yet known.
 int prompt_logits_of(const SequenceStep& step) {
   const Sequence& sequence = *step.plan.sequence;
   if (sequence.pending_logprobs() == 0) return 0;
@@ -18,7 +18,7 @@ int prompt_logits_of(const SequenceStep& step) {
 
 }  // namespace
 
-// Features come from whole passes alone, so a drafter that reads them gets no resumed rows.
+// Features come only from whole passes, so a drafter that reads them gets no resumed rows.
 FlattenStage::FlattenStage(const StepParts& parts) : resumes_(parts.drafter->traits().features.count() == 0) {
   batch_.reserve(parts.limits);
   if (parts.drafter->traits().uses_target) {
@@ -59,7 +59,7 @@ void FlattenStage::append_prompt_of(SequenceStep& step) {
   step.logits_row = step.prompt_logits_row + step.prompt_logits;
 }
 
-// A pooled request drafts nothing, so its last row is that of the pending token.
+// A pooled request drafts nothing, so its last row is the pending token's.
 void FlattenStage::want_states_of(SequenceStep& step) {
   const Pooling pooling = step.plan.sequence->request().pooling;
   step.states = pooling == Pooling::kMean                        ? step.plan.rows()

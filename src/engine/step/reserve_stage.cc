@@ -34,7 +34,7 @@ void ReserveStage::limit_levels(std::span<SequenceStep> steps) const {
   }
 }
 
-// Fills drafts_ with the policy's answer for every sequence whose plan allows a tree.
+// Fills drafts_ with the policy's answer for every sequence with a plan that allows a tree.
 void ReserveStage::plan_drafts(const StepReport& report) {
   drafts_.clear();
   for (const SequenceStep& step : report.sequences) {
@@ -78,7 +78,7 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
   }
 }
 
-// Trees whose nodes are drawn for the rejection rule stay whole: without a drawn node its siblings would
+// Trees with nodes drawn for the rejection rule stay whole: without a drawn node its siblings would
 // count as chosen, which pass less often. Drafters that want choices learn from nodes that are never
 // accepted.
 bool ReserveStage::may_cut(const SequenceStep& step) const {

@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// The method of requests whose trees are offered.
+// The method of requests with offered trees.
 constexpr std::string_view kOffered = "Offered";
 
 void add_sequence(const StepReport& report, const SequenceStep& step, const std::string& drafter,

@@ -26,18 +26,18 @@ struct SequenceStep {
   const AcceptanceEstimates* estimates = nullptr;
   std::optional<KvTransaction> transaction;  // until commit
   // Filled in by draft:
-  TokenTree tree;    // as it is verified; the pending token alone where nothing was drafted
+  TokenTree tree;    // as it is verified; only the pending token where nothing was drafted
   ExitStates exits;  // rows of the tree that the drafter took through the target's first layers
   // Filled in by flatten:
   int first_row = 0;          // row of the sequence's first entry in the batch
   int logits_row = 0;         // row of the tree's root among the rows with logits
   int prompt_logits = 0;      // prompt rows with logits
   int prompt_logits_row = 0;  // first of them among the rows with logits
-  int states = 0;             // rows whose states the request pools
+  int states = 0;             // rows with states that the request pools
   int states_row = 0;         // first of them among the rows with states
   // Filled in by verify; commit drops the nodes and tokens past the end of the sequence:
   Verdict verdict;           // valid where the plan decodes
-  bool is_dead_end = false;  // the constraint allows no token after those of the verdict
+  bool is_dead_end = false;  // the constraint allows no token after the verdict's
 
   // Whether the drafter is asked for a tree; valid from reserve on.
   bool drafts() const { return plan.max_depth > 0 && !is_offered; }

@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-// The parameters whose probabilities a trace shows: those of the request, but temperature 1 in greedy
+// The parameters for the probabilities in a trace: the request's, but temperature 1 in greedy
 // decoding.
 SamplingParams shown_distribution(SamplingParams sampling) {
   if (sampling.temperature > 0.0) return sampling;

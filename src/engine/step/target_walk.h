@@ -18,7 +18,7 @@ class TargetWalk {
   // logits: one row per node of the tree.
   void start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits);
 
-  // The logits that the distribution after `node` is built from; those of tokens that the constraint forbids
+  // The logits that the distribution after `node` is built from; logits of tokens that the constraint forbids
   // are -infinity. `node` is the node reached last or a child of it, and at first the root. The result lives
   // until the next node.
   std::span<const float> reach(int node);

@@ -18,7 +18,7 @@ class VerifyStage {
  public:
   explicit VerifyStage(const StepParts& parts) : parts_(parts) {}
 
-  // logits: those of the step's pass. The tracer may be null.
+  // logits: of the step's pass. The tracer may be null.
   void run(const LogitRows& logits, StepReport& report, StepTracer* tracer);
 
  private:
@@ -36,7 +36,7 @@ class VerifyStage {
   SequenceStep* step_ = nullptr;
   size_t index_ = 0;  // of step_ in the report
   StepTracer* tracer_ = nullptr;
-  SamplingParams untruncated_;  // for the relaxed rule alone
+  SamplingParams untruncated_;  // only for the relaxed rule
   int empty_node_ = -1;         // the node after which no token has a probability; -1: none was seen
 };
 

@@ -29,7 +29,7 @@ TEST(SeparateBackend, DecoderNeedsNamesAlone) {
   }
 }
 
-// Rows that resume at a later layer take their places among those that begin at the first.
+// Rows that resume at a later layer take their places among rows that begin at the first.
 TEST(SeparateBackend, RowsResume) {
   SeparateModel separate("llama"), whole("llama");
   const std::vector<TokenId> tokens = random_tokens(6, separate.model().config().vocab_size, 5);

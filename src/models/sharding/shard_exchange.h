@@ -19,7 +19,7 @@ class ShardExchange {
   // Columns of rows, by shard.
   struct Columns {
     std::span<const Range> shares;  // they follow one another
-    bool only_first = false;        // the first shard alone gets the columns of all
+    bool only_first = false;        // only the first shard gets the columns of all
   };
   // whole[rows, sum of shares] = the columns of all shards; `part` has this shard's, [rows, its share].
   void gather(const float* part, const Columns& columns, float* whole, int64_t rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rank 0 tells the other ranks of a model, as bytes. All ranks run one program, so bytes are numbers as
-// they are in memory; a message that does not fit is a bug.
+// Messages of rank 0 to the other ranks of a model, as bytes. All ranks run one program, so bytes are numbers
+// as they are in memory; a message that does not fit is a bug.
 #pragma once
 
 #include <cstddef>

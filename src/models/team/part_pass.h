@@ -12,8 +12,8 @@ namespace outrider {
 ForwardBatch slice_of(const ForwardBatch& batch, Range rows);
 
 // A rank's part of the passes of a model. Where there are pipeline stages, a batch of many rows is computed
-// in slices, so that one stage computes the next slice while another computes the one before. A row sees
-// earlier rows alone, so every slice may follow those before it.
+// in slices, so that one stage computes the next slice while another computes the one before. A row sees only
+// earlier rows, so every slice may follow the slices before it.
 class PartPass {
  public:
   // model: the part of this rank. micro_rows: the fewest rows of a slice; fewer would take as long, because
@@ -22,13 +22,13 @@ class PartPass {
       : model_(model), part_(part), micro_rows_(micro_rows) {}
 
   const ModelPart& part() const { return part_; }
-  // The taps of the whole model. Every rank keeps those of its own layers.
+  // The taps of the whole model. Every rank keeps the taps of its own layers.
   void tap(const FeatureTaps& taps);
 
   // Runs this rank's part of a pass. subset: its layers, or null for all.
   void run(const ForwardBatch& batch, KvCache& cache, const LayerSubset* subset);
 
-  // The results of the last pass, at rank 0 alone.
+  // The results of the last pass, only at rank 0.
   std::span<const float> logits() const { return logits_; }
   std::span<const float> states() const { return states_; }         // of batch.hidden_state_rows
   std::span<const float> subset_states() const { return hidden_; }  // of a subset

@@ -9,14 +9,14 @@
 
 namespace outrider {
 
-// The threads of a rank that was not told a number: the processors that it was bound to, or else an equal
-// share of those of its machine.
+// The threads of a rank that was not told a number: its bound processors, or else an equal share of its
+// machine's.
 int threads_of_rank(const Communicator& ranks);
 
 // A rank's part of a model, opened.
 class OpenedPart {
  public:
-  // Errors: those of open_model(), select_kernels() and Model::load().
+  // Errors: as of open_model(), select_kernels() and Model::load().
   static Result<std::unique_ptr<OpenedPart>> open(const RankSettings& settings, Communicator& ranks);
 
   Model& model() { return *model_; }
@@ -36,7 +36,7 @@ class OpenedPart {
   std::optional<PartPass> pass_;
 };
 
-// Does what rank 0 says until the job is over. Throws RankFailure and std::bad_alloc; either ends the job.
+// Obeys rank 0 until the job is over. Throws RankFailure and std::bad_alloc; either ends the job.
 void serve_rank(Communicator& ranks);
 
 }  // namespace outrider

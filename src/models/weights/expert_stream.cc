@@ -131,7 +131,7 @@ void ExpertStream::read_ahead() {
   }
 }
 
-// Among experts of equal use, the one whose layer is computed last from now on gives way.
+// Among experts of equal use, the one in the layer that is computed last from now on gives way.
 int32_t ExpertStream::least_used_slot() const {
   const auto layers = static_cast<int32_t>(std::ssize(experts_));
   int32_t least = kNone;

@@ -25,13 +25,13 @@ class ExpertStream {
   static Result<std::unique_ptr<ExpertStream>> open(const std::filesystem::path& path, Experts experts);
 
   // Makes room for `count` experts, at least two or all, reads so many, and measures the rate. Called once,
-  // before the first begin(). Errors: those of reading.
+  // before the first begin(). Errors: errors of reading.
   Status keep(int64_t count);
 
   // Begins to use these experts of a layer, each of them once.
   void begin(int64_t layer, std::span<const int32_t> experts);
-  // Numbers in the list given to begin() of experts whose matrices are readable until the next call. Each
-  // comes once, first those in memory; none: all have come. Throws ReadFailure.
+  // Numbers in the list given to begin() of experts with matrices that are readable until the next call. Each
+  // comes once, first the experts in memory; none: all have come. Throws ReadFailure.
   std::span<const int32_t> next();
 
   int64_t count() const;  // in all layers
@@ -81,7 +81,7 @@ class ExpertStream {
   std::vector<int32_t> wanted_;   // experts of the last begin()
   std::vector<int32_t> present_;  // numbers in `wanted_` of experts in memory
   std::vector<int32_t> missing_;  // numbers in `wanted_` of the others
-  size_t next_missing_ = 0;       // the first whose read has not begun
+  size_t next_missing_ = 0;       // the first that is not being read yet
   std::deque<Reading> reading_;
   std::vector<int32_t> ready_;  // what next() returned last
   double rate_ = 0;

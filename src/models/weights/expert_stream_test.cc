@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experts whose bytes are their numbers, in a file.
+// Experts with bytes that are their numbers, in a file.
 #include "models/weights/expert_stream.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST_F(ExpertStreamTest, ExpertsThatAreUsedMostStay) {
   }
 }
 
-// The last layer's experts give way to each other before those of layers that come sooner.
+// The last layer's experts give way to each other before experts of layers that come sooner.
 TEST_F(ExpertStreamTest, APartOfEqualExpertsStays) {
   const auto stream = open(9);
   int64_t read = 0;

@@ -24,7 +24,7 @@ class LayerStream {
                                                    DirectFile::Method method = DirectFile::Method::kBest);
 
   // Reads the layers that stay, and measures the rate at which others are read. Called once, before the first
-  // acquire(). Errors: those of reading.
+  // acquire(). Errors: errors of reading.
   Status keep(StreamPlan plan);
 
   // Makes the matrices of the layer readable until the next call, and begins to read the next layer of a

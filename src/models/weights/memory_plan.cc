@@ -35,7 +35,7 @@ StreamPlan plan_streaming(std::span<const size_t> layer_bytes, int64_t memory) {
 }
 
 MemoryPlan plan_memory(std::span<const size_t> layer_bytes, const ExpertSizes& experts, int64_t memory) {
-  // The experts of a row in one layer are computed while those of the next row are read.
+  // The experts of a row in one layer are computed while the experts of the next row are read.
   const int64_t least = std::min(experts.count, 2 * experts.used);
   MemoryPlan plan{.layers = plan_streaming(layer_bytes, memory - least * experts.bytes)};
   plan.memory = plan.layers.memory;

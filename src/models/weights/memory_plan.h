@@ -17,7 +17,7 @@ struct StreamPlan {
 };
 
 // The fewest streamed layers with which the others and the buffers fit into `memory` bytes, spread evenly so
-// that reads have time between them; all layers are streamed where `memory` is too little for anything else.
+// that reads have time between them. All layers are streamed where `memory` is too little for anything else.
 StreamPlan plan_streaming(std::span<const size_t> layer_bytes, int64_t memory);
 
 struct ExpertSizes {

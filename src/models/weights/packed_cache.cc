@@ -120,7 +120,7 @@ bool PackedCache::fits(const MappedFile& mapped, ThreadPool& pool, bool loads_pa
   return all_fit;
 }
 
-// Gives back the pages that panel_fits() read, which are many where there are many matrices. Those of the
+// Gives back the pages that panel_fits() read, which are many where there are many matrices. Pages of the
 // packed matrix stay if it is about to be used.
 void PackedCache::drop_panel(const MappedFile& mapped, size_t i, bool keeps_packed) const {
   for (const TensorView& part : jobs_[i].parts) file_.drop_pages(part);

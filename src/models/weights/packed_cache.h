@@ -51,11 +51,11 @@ class PackedCache {
   // The bytes of job `i` in an opened file.
   std::span<const std::byte> bytes(const MappedFile& mapped, size_t i) const;
 
-  // Writes the matrices that the jobs have packed. Errors: those of the file system; another process is
+  // Writes the matrices that the jobs have packed. Errors: errors of the file system; another process is
   // writing; the model was changed only just now.
   Status write() const;
-  // Has each matrix packed just before it is written, and gives its memory back at once. Errors also: those
-  // of `pack`.
+  // Packs each matrix just before it is written, and gives its memory back at once. Errors also: errors of
+  // `pack`.
   Status write(const std::function<Status(const PackingJob&)>& pack) const;
 
  private:

@@ -33,7 +33,7 @@ struct StoredPart {
   void place(std::byte* data) const;
 };
 
-// Memory whose address direct reads accept.
+// Memory at an address that direct reads accept.
 struct ReadMemory {
   ReadMemory() = default;
   explicit ReadMemory(size_t size);

@@ -196,8 +196,8 @@ void WeightLoader::place(PackedMatrix& packed) const {
   });
 }
 
-// Shares follow those of products. Other workers help a late one, so memory may be touched first by another
-// worker than the one that will read it.
+// Shares follow the shares of products. Other workers help a late one, so memory may be touched first by
+// another worker than the one that will read it.
 template <typename Work>
 Status WeightLoader::share(Work&& work) const {
   constexpr int kSharesEach = 4;  // shares per worker; several even out the cost of page faults
@@ -223,7 +223,7 @@ Result<WeightMemory> WeightLoader::pack_all() {
   const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
   const size_t bytes = std::exchange(planned_bytes_, 0);
   for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
-  // Random weights have no file whose stamp could tell that they changed.
+  // Random weights have no file with a stamp that could tell that they changed.
   const bool is_cached = !options_.packed_cache.empty() && !file_.stamps.empty();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
   if (is_cached) {
@@ -258,7 +258,7 @@ Status WeightLoader::pack_to_file(const PackedCache& cache) const {
   });
 }
 
-// The part of the jobs [begin, end), whose matrices get sizes but no data.
+// The part of the jobs [begin, end); their matrices get sizes but no data.
 StoredPart WeightLoader::stored_part(const PackedCache& cache, std::span<const PackingJob> jobs,
                                      Range range) {
   StoredPart part;

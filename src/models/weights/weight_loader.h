@@ -18,13 +18,13 @@ namespace outrider {
 
 // How the shards of a layer divide a product.
 struct ProductCut {
-  std::vector<Range> inputs = {};   // [shards]: those that each brings; empty: each has all
-  std::vector<Range> outputs = {};  // [shards]: those that each computes, for all shards; empty: for itself
-  bool only_first = false;          // outputs are for the first shard alone
+  std::vector<Range> inputs = {};   // [shards]: inputs that each brings; empty: each has all
+  std::vector<Range> outputs = {};  // [shards]: outputs that each computes, for all shards; empty: for itself
+  bool only_first = false;          // outputs are only for the first shard
 };
 
 // One or more matrices [n_i, k] that read one input; their outputs are side by side, n = sum of n_i.
-// Neighbours of equal type are packed as one matrix. A matrix that shards divide has this shard's rows alone.
+// Neighbours of equal type are packed as one matrix. A matrix that shards divide has only this shard's rows.
 struct Projection {
   std::string name = {};  // last words of its tensors' names: "q_proj k_proj v_proj"
   std::vector<PackedMatrix> parts = {};
@@ -50,8 +50,8 @@ struct StoredWeights {
   std::vector<StoredPart> parts = {};
 };
 
-// Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights
-// (but keeps the stored type where that type's blocks do not divide the rows), and packs them on all workers.
+// Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights,
+// and packs them on all workers. It keeps the stored type where the new type's blocks do not divide the rows.
 class WeightLoader {
  public:
   // Both must outlive the loader.
@@ -61,7 +61,7 @@ class WeightLoader {
     std::string name;  // name of the tensor without ".weight"
     int64_t n = 0;
     std::optional<DType> type = {};               // whatever ModelOptions::weights says
-    std::optional<std::vector<Range>> rows = {};  // those of this shard; nullopt: all
+    std::optional<std::vector<Range>> rows = {};  // the rows of this shard; nullopt: all
 
     int64_t row_count() const;  // of `rows`
   };
@@ -69,8 +69,8 @@ class WeightLoader {
   // move before pack_all() has returned.
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
 
-  // Plans a product that needs the inputs of all shards and gives all shards its outputs. `inputs`: those
-  // that each shard brings.
+  // Plans a product that needs the inputs of all shards and gives all shards its outputs. `inputs`: the
+  // inputs that each shard brings.
   Status plan_cut(Part part, const std::vector<Range>& inputs, bool bias, Projection& projection);
 
   // Plans the copy of a weight [n, k], or of some of its rows, as a table of rows, which must not move before
@@ -95,7 +95,7 @@ class WeightLoader {
   size_t planned() const { return jobs_.size(); }
   // Packs what was planned into a file of ModelOptions::packed_cache, unless it is there. The matrices
   // planned up to each of `ends` are a part that stays there; later ones are read into memory. Errors also:
-  // no such folder, those of its file system.
+  // no such folder, errors of its file system.
   Result<StoredWeights> store_all(std::span<const size_t> ends);
   int64_t packed_bytes() const { return packed_bytes_; }  // sum over all calls
   const ModelPart& part() const { return options_.part; }

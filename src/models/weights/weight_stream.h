@@ -24,7 +24,7 @@ class WeightStream {
                                                     ExpertStream::Experts experts, int64_t used);
 
   // Keeps as much as `bytes` allow, see plan_memory(). Called once, before the first pass. Errors: `bytes`
-  // are too few for the buffers; those of reading.
+  // are too few for the buffers; errors of reading.
   Status keep(int64_t bytes);
 
   LayerStream& layers() { return *layers_; }

@@ -91,7 +91,7 @@ TEST_F(WeightStreamTest, ServesLayersOfEveryKind) {
   }
 }
 
-// From the least memory on, with which layers are read, too, to that of the whole model.
+// From the least memory on, with which layers are read, too, to the memory of the whole model.
 TEST_F(WeightStreamTest, ComputesWhatAMixtureInMemoryComputes) {
   constexpr int64_t kAll = int64_t{1} << 30;
   for (const char* name : {"mixtral", "gpt_oss", "qwen3_5_moe", "deepseek_v2", "llama4"}) {

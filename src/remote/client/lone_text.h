@@ -12,14 +12,14 @@
 
 namespace outrider {
 
-// Text that the client writes alone, with its drafter's opinion in place of the target's.
+// Text that the client writes offline, with its drafter's opinion in place of the target's.
 struct LoneProgress {
   std::string_view text;
   std::span<const TokenId> tokens;
 };
 using LoneSink = std::function<void(const LoneProgress&)>;
 
-// A text whose continuation the client writes alone, by the stop rules of its request.
+// A text that the client continues offline, by the stop rules of its request.
 class LoneText {
  public:
   // request: with the output so far.

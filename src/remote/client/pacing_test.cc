@@ -33,8 +33,8 @@ TokenTree drafted() {
   return tree;
 }
 
-// A session of rounds whose trees have 2 to 32 nodes, each of which takes the server `row_ms`; at most
-// `accepted` of them are accepted.
+// A session of rounds with trees of 2 to 32 nodes; a node takes the server `row_ms`; at most `accepted` of
+// them are accepted.
 Pacing session(double row_ms, int accepted) {
   Pacing pacing;
   for (int round = 0; round < 40; ++round) {

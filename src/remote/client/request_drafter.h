@@ -33,7 +33,7 @@ class RequestDrafter {
     double rate = 0, row_ms = 0;  // as in DraftRequest
     const AcceptanceEstimates* estimates = nullptr;
   };
-  // A tree within these limits and those of the drafter; failures are counted.
+  // A tree within these limits and the drafter's; failures are counted.
   TokenTree propose(const Ask& ask, SpeculationStats& stats);
   double last_ms() const { return last_ms_; }  // time of the last proposal
   void observe(const TokenTree& tree, const Verdict& verdict);
@@ -48,7 +48,7 @@ class RequestDrafter {
   DraftingParts& parts_;
   const Request& request_;
   Drafter& drafter_;
-  TargetAccess target_;          // its ends alone
+  TargetAccess target_;          // only its ends
   std::vector<int> state_rows_;  // 0, 1, ...
   double last_ms_ = 0;
 };

@@ -16,7 +16,7 @@ namespace outrider {
 class ServerLink {
  public:
   // Errors: kIo where the server cannot be reached or the connection broke, which may be better later; others
-  // where it refuses the client. idle_ms: a connection over which nothing comes for so long, not even the
+  // where it refuses the client. `idle_ms`: a connection over which nothing comes for so long, not even the
   // answer to a ping, counts as broken; 0: it may be silent.
   static Result<std::unique_ptr<ServerLink>> connect(const DraftingServer& server, double timeout_ms,
                                                      double idle_ms = 0);

@@ -64,7 +64,7 @@ struct OpenMessage {
   std::vector<TokenId> output = {};  // of a server that has forgotten the session, by a restart perhaps
   StateType states = StateType::kNone;
   std::string head = {};      // fingerprint of the client's draft head (StateTraits), if it wants states
-  uint32_t state_tokens = 0;  // tokens, from the prompt's first on, whose states the client has
+  uint32_t state_tokens = 0;  // tokens, from the prompt's first on, with states at the client
 };
 
 // Goes on with a session over a new connection. Trees sent before are void.
@@ -95,7 +95,7 @@ struct OpenedMessage {
   uint32_t tree_nodes = 0;                // nodes of the largest tree that is verified
   uint32_t state_size = 0;                // numbers of the states of a token; 0: the client wants none
   std::vector<TokenId> stop_tokens = {};  // of the model
-  std::vector<TokenId> missed = {};       // output tokens after those that the client has
+  std::vector<TokenId> missed = {};       // output tokens after the tokens that the client has
 };
 
 // The tokens that a tree became: its accepted nodes and the target's own token. It has none if the output had

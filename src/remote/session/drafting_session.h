@@ -31,7 +31,7 @@ class DraftingSession {
   // The connection broke: the trees on their way are lost.
   void on_disconnect();
 
-  // The message for a tree whose root is the last token of the output so far. A tree may be sent before the
+  // The message for a tree; its root is the last token of the output so far. A tree may be sent before the
   // outcome of the one before is known: it counts if its first nodes are that outcome.
   TreeMessage send(const TokenTree& tree);
 
@@ -41,7 +41,7 @@ class DraftingSession {
     Verdict verdict;
     double server_ms = 0;
   };
-  // A message that brings no outcome changes output() and finish() alone; one that comes twice changes
+  // A message that brings no outcome changes only output() and finish(); one that comes twice changes
   // nothing. After one by which the server forgets the session, but may take it later, is_open() is false,
   // and greeting() opens the session again. Error: the server refuses the session, or contradicts itself.
   Result<std::optional<Answer>> on_message(const ServerMessage& message);
@@ -49,18 +49,18 @@ class DraftingSession {
   // The server has answered over this connection.
   bool is_open() const { return is_open_; }
   const OpenedMessage& limits() const { return limits_; }
-  // Trees whose outcomes will come, whatever is sent next, unless the outcome of one leaves the next.
+  // Trees with outcomes that will come, whatever is sent next, unless the outcome of one leaves the next.
   size_t awaited() const { return sent_.size(); }
   // The first of them, after the output so far. Precondition: there is one.
   TokenTree first_awaited() const;
   const std::vector<TokenId>& output() const { return open_.output; }
   std::optional<FinishReason> finish() const { return finish_; }
   // States that came and were not dropped, [tokens, limits().state_size]. They begin with token first_state()
-  // of prompt and output, and may be those of tokens that the output does not have yet.
+  // of prompt and output, and may belong to tokens that the output does not have yet.
   std::span<const float> states() const { return states_; }
   int64_t first_state() const { return first_state_; }
   void drop_states(int64_t tokens);
-  // The client goes on after another output, of which the first `same` tokens are those of the output so
+  // The client goes on after another output, which has the first `same` tokens in common with the output so
   // far: it opens a session of this id. Precondition: states of later tokens were not dropped.
   void restart(const SessionId& id, std::vector<TokenId> output, size_t same);
   // Why the server forgot the session; empty: it did not.

@@ -12,7 +12,7 @@ namespace outrider {
 // likeliest.
 std::vector<TokenId> likeliest_path(const TokenTree& tree);
 
-// The tree of root `pending` whose only path `path` leads to the root of `next`.
+// The tree of root `pending` with only one path, `path`, which leads to the root of `next`.
 TokenTree tree_after(TokenId pending, std::span<const TokenId> path, const TokenTree& next);
 
 }  // namespace outrider

@@ -118,7 +118,7 @@ class Server {
 
   std::unique_ptr<VerifyingSession> session_;
   std::vector<TokenId> output_;
-  size_t states_ = 0;  // tokens, the prompt's one included, whose states the session has
+  size_t states_ = 0;  // tokens with states at the session, the prompt's one included
   std::optional<TokenTree> tree_;
   std::optional<ErrorMessage> error_;
   int passes_ = 0;

@@ -31,8 +31,8 @@ Status VerifyingSession::on_tree(TreeMessage message, double now_ms) {
     return input_error("expected at most " + std::to_string(kMaxWaiting) +
                        " trees beside the one that is verified, found more");
   }
-  // The client has the token before `base`, and with it the states that were sent before that: those of all
-  // tokens before the last one.
+  // The client has the token before `base`, and with it the states that were sent before that: of all tokens
+  // before the last one.
   if (message.base > opened_length_) states_.confirm(static_cast<int64_t>(prompt_length_ + message.base) - 1);
   next_tree_ = uint64_t{message.number} + 1;
   waiting_.push_back({.message = std::move(message), .at_ms = now_ms});

@@ -21,7 +21,7 @@ struct ChoiceDelta {
   std::optional<StepTrace> trace;              // only for calls that want traces
   std::optional<Completion> completion;        // in the last delta
 
-  // A delta with a trace alone may come before all others.
+  // A delta with only a trace may come before all others.
   bool is_trace_alone() const { return tokens.empty() && !completion; }
 };
 

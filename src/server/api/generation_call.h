@@ -24,7 +24,7 @@ class GenerationCall {
 
   // A call that streams appends server-sent events ("data: {...}\n\n") to `events`. The last delta of the
   // last choice adds the usage, if it was asked for, and "data: [DONE]\n\n". A call that does not stream
-  // collects the deltas and leaves `events` alone.
+  // collects the deltas and does not use `events`.
   virtual void start(std::string& events) = 0;
   virtual void add(int choice, ChoiceDelta delta, std::string& events) = 0;
   // The last events of a stream that fails.

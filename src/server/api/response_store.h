@@ -30,7 +30,7 @@ class ResponseStore {
  public:
   explicit ResponseStore(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Keeps a response, unless it is larger than the limit. `scope` is that of its key.
+  // Keeps a response, unless it is larger than the limit. `scope` is its key's.
   void put(uint64_t scope, const std::string& id, StoredResponse response);
   // The response of this id and scope; null: there is none.
   std::shared_ptr<const StoredResponse> find(uint64_t scope, const std::string& id);

@@ -35,7 +35,7 @@ TEST(ResponseStore, ForgetsTheLeastRecentlyUsed) {
   EXPECT_NE(store.find(1, "d"), nullptr);
 }
 
-// A client that stores as much as it can drives out its own conversations alone.
+// A client that stores as much as it can drives out only its own conversations.
 TEST(ResponseStore, HoldsItsLimitUnderAHostileClient) {
   constexpr size_t kLimit = 256 * kKiB;
   ResponseStore store(kLimit);

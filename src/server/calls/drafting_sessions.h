@@ -15,7 +15,7 @@ namespace outrider {
 // A session and the connection that serves it, of which there may be several, one after the other.
 struct DraftingEntry {
   std::shared_ptr<LiveCall> call = {};
-  DraftingCall* generation = nullptr;  // that of `call`
+  DraftingCall* generation = nullptr;  // of `call`
   std::function<void()> leave = {};    // ends the connection that serves it; empty: none does
   double left_ms = 0;                  // when the last connection ended
   uint32_t connection = 0;             // the client's number of the last one
@@ -34,7 +34,7 @@ class DraftingSessions {
   void add(const Key& key, std::shared_ptr<DraftingEntry> entry) { entries_[key] = std::move(entry); }
   // Forgets the session and cancels its call, if that runs.
   void end(const Key& key, LiveCalls& calls, EngineLoop& engine);
-  // Ends the sessions whose last connection ended before `left_before_ms`.
+  // Ends the sessions with a last connection that ended before `left_before_ms`.
   void expire(double left_before_ms, LiveCalls& calls, EngineLoop& engine);
 
   size_t size() const { return entries_.size(); }

@@ -24,7 +24,7 @@ class ApiKeys {
   static Result<ApiKeys> parse(std::string_view text, std::string_view name);
   // Errors: the file is missing, holds no key, or is readable by others than its owner and group.
   static Result<ApiKeys> read(const std::filesystem::path& path);
-  // Those of a file and those given one by one; without either there are none.
+  // Keys of a file and keys given one by one; without either there are none.
   static Result<ApiKeys> collect(const std::filesystem::path& file, std::span<const std::string> given);
 
   bool required() const { return !digests_.empty(); }

@@ -42,8 +42,8 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
 
 ApiError queue_full_error(const Service& service);
 
-// The value of Access-Control-Allow-Headers for a preflight: the headers it asks for, since those of an SDK
-// are not known beforehand; a usual list if it asks for none or for no valid names.
+// The value of Access-Control-Allow-Headers for a preflight: the headers it asks for, since the headers of an
+// SDK are not known beforehand; a usual list if it asks for none or for no valid names.
 std::string allowed_headers(const RequestHeader& header);
 
 // The value of Access-Control-Allow-Origin for this origin; empty: no such header.

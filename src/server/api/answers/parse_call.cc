@@ -80,7 +80,7 @@ void set_constraints(std::vector<Request>& requests,
   for (size_t i = 0; i < constraints.size(); ++i) requests[i].constraint = std::move(constraints[i]);
 }
 
-// Makes the requests of a chat whose fields have been read; `field` holds its messages.
+// Makes the requests of a chat with fields that have been read; `field` holds its messages.
 ApiResult<std::vector<Request>> chat_requests(ChatSpec& spec, const CallContext& context,
                                               std::string_view field) {
   prepare_output(spec);

@@ -19,7 +19,7 @@ struct ChatInput {
   ToolUse tools = {};
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  TemplateValues values = {};  // beyond those of the server
+  TemplateValues values = {};  // beyond the server's
 };
 
 // A conversation rendered by the model's template.

@@ -18,7 +18,7 @@ struct ChatSpec : GenerationSpec {
   ChatPrompt prompt;
   bool logprobs = false;
   int top_logprobs = 0;
-  bool splits_reasoning = true;  // reasoning is a field of its own
+  bool splits_reasoning = true;  // reasoning is a separate field
 };
 
 // Reads the whole request except for the constraints on its output (constraints.h).

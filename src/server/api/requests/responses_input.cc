@@ -61,7 +61,7 @@ ApiStatus read_call_output(const RequestField& item, std::vector<ChatMessage>& m
   return api_ok();
 }
 
-// A summary stands for reasoning whose text is not there.
+// A summary stands for reasoning without a text.
 ApiStatus read_reasoning_item(const RequestField& item, std::vector<ChatMessage>& messages) {
   std::string text;
   for (const std::string_view key : {"content", "summary"}) {

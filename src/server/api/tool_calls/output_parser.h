@@ -31,7 +31,7 @@ struct ReasoningFormat {
   std::string_view close;  // "</think>"
 };
 
-// The format whose closing mark the template contains; null: none.
+// The format with a closing mark that the template contains; null: none.
 const ReasoningFormat* reasoning_format(std::string_view chat_template);
 
 // Separates reasoning between its marks at the start of an answer from the content after it, and drops white

@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// Reads a call of Qwen3-Coder: NAME>, then for each argument <parameter=KEY>, a text on lines of its own and
+// Reads a call of Qwen3-Coder: NAME>, then for each argument <parameter=KEY>, a text on separate lines and
 // </parameter>, and at the end </function>. A text becomes JSON if the tool's schema gives KEY another type
 // than string and the text parses as that type. It becomes a JSON string otherwise.
 class TaggedCallReader final : public CallReader {

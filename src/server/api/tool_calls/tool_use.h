@@ -34,10 +34,10 @@ struct ToolUse {
 // Reads tools, tool_choice and parallel_tool_calls of `root`.
 ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits);
 
-// For APIs whose tools have another form than OpenAI's chat:
-// Reads name, description, strict and, under `schema_key`, the schema of a function.
+// For APIs with another form of tools than OpenAI's chat: reads name, description, strict and, under
+// `schema_key`, the schema of a function.
 ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_key, const ApiLimits& limits);
-// Adds a tool to those of a request, which then may call. Error of `field`: its name is there already.
+// Adds a tool to the tools of a request, which then may call. Error of `field`: its name is there already.
 ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use);
 // Read "none", "auto" or "required", set such a choice, and choose the tool that `field` names. They come
 // after all tools were added.
@@ -62,12 +62,12 @@ struct ToolFormat {
   std::array<std::string_view, 2> after_call = {};  // marks that may follow a call
 };
 
-// The format whose marker the template itself contains (docs/api.md).
+// The format with a marker that the template itself contains (docs/api.md).
 const ToolFormat& tool_format(std::string_view chat_template);
 // The format of calls that a grammar forces: the object without marks.
 const ToolFormat& plain_tool_format();
 
-// A text for models whose template does not show tools.
+// A text for models with a template that does not show tools.
 std::string tool_instructions(const ToolUse& use);
 
 }  // namespace outrider

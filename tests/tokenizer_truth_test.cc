@@ -100,7 +100,7 @@ TEST(TokenizerTruth, VocabulariesWithoutTruthRoundTrip) {
 
 using Ranks = std::map<std::string, int, std::less<>>;
 
-// The two tokens that a token was merged from: merging by lower ranks alone leaves these two.
+// The two tokens that a token was merged from: merging only by lower ranks leaves these two.
 std::optional<std::pair<std::string, std::string>> origin_of(const std::string& token, const Ranks& ranks) {
   std::vector<std::string> parts;
   for (const char byte : token) parts.emplace_back(1, byte);

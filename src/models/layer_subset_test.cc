@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass over the first layers, resumed by a pass over the others, gives the bits of a whole pass. The logits
-// show it, and those of later rows show it of the keys and values of all layers. Caches are poisoned.
+// show it, and the logits of later rows show it of the keys and values of all layers. Caches are poisoned.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits of a row's logits depend on the tokens before it alone: not on chunks, trees, other sequences of
+// The bits of a row's logits depend only on the tokens before it: not on chunks, trees, other sequences of
 // the batch, pages or workers. Comparisons are exact, and caches are poisoned so that reading a wrong entry
 // gives NaN.
 #include <gtest/gtest.h>
@@ -179,7 +179,7 @@ TEST_P(RowInvarianceTest, ChunksTreesPagesAndWorkersLeaveTheBitsAlone) {
   expect_same(expected, decode_by_trees(three, tokens, 64, 3), "trees, page 64");
 }
 
-// Every block type of files, on a model whose rows are whole blocks.
+// Every block type of files, on a model with rows of whole blocks.
 TEST(RowInvarianceOfTypes, ChunksAndTreesLeaveTheBitsAlone) {
   constexpr int kFewTokens = 12;
   const std::string fastest(available_kernels().back());
@@ -210,7 +210,7 @@ TEST_P(RowInvarianceTest, BatchMatesLeaveTheBitsAlone) {
   }
 }
 
-// The last layer computes only the rows whose logits are wanted, but must store the entries of all rows.
+// The last layer computes only the rows with wanted logits, but must store the entries of all rows.
 TEST_P(RowInvarianceTest, UnwantedRowsLeaveTheBitsAlone) {
   TestModel model({options(2)});
   ASSERT_TRUE(model.ok());

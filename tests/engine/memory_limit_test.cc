@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines with layers that do not all fit into memory: the text equals the text of an engine in memory, with
+// Engines with layers that do not all fit into memory. The text equals the text of an engine in memory, with
 // every way to draft, and a disk that fails ends the request with an error.
 #include <gtest/gtest.h>
 

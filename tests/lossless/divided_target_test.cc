@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines with a target that is divided among ranks, here threads: every way to draft writes the text of one
+// Engines with a target that is divided among ranks, here threads. Every way to draft writes the text of one
 // rank, and a rank that ends in the middle of a request ends it with an error.
 #include <gtest/gtest.h>
 

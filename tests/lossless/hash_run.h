@@ -28,7 +28,7 @@ struct RunTotals {
 bool model_has_state(uint32_t seed);
 
 // Fails the running test where anything differs from plain decoding. `seed` decides the requests. The last
-// form takes setup and drafter as arguments instead of those of the configuration.
+// form takes setup and drafter as arguments instead of the configuration's.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,

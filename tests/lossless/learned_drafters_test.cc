@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Heads, LearnedDrafters, testing::ValuesIn(head_cases())
 INSTANTIATE_TEST_SUITE_P(Models, LearnedDrafters, testing::Values(pard_case()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The target holds 32 bits, as the head's matrices would if each code became a number of its own.
+// The target holds 32 bits, as the head's matrices would if each code became a separate number.
 TEST(LearnedDrafter, AHeadOfCodesIsPackedInEightBitsBesideEveryTarget) {
   const auto weight_bytes = [](FakeHead::Matrices matrices) {
     const auto made = make_recurrent("eagle3");

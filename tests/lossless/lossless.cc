@@ -153,7 +153,7 @@ std::vector<Numerics> all_numerics() {
     for (const WeightPrecision weights :
          {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0, WeightPrecision::kQ8,
           WeightPrecision::kQ4}) {
-      // Products of other types are those of avx512 and of i8mm.
+      // Products of other types come from avx512 and i8mm.
       if ((kernels == "avx512_bf16" || kernels == "bf16") && weights != WeightPrecision::kBF16) continue;
       all.push_back({kernels, weights, KvCacheType::kBF16});
     }
@@ -191,7 +191,7 @@ Result<SpeculativeOptions> parsed(const Variant& variant) {
   return options;
 }
 
-// -1 for random models of a known shape, whose texts have no end.
+// -1 for random models of a known shape: their texts have no end.
 TokenId end_of_text(const Engine& engine) {
   const auto& stop_tokens = engine.parts().target->config().stop_tokens;
   return stop_tokens.empty() ? -1 : stop_tokens.front();

@@ -50,7 +50,7 @@ std::vector<Numerics> all_numerics();
 
 // The parts of a variant and of its sampling. The text of a variant is one of drafters(), followed by a comma
 // and one of shapes(), of stops() and of children_choices().
-std::vector<std::string> drafters();  // all drafters, alone and combined
+std::vector<std::string> drafters();  // all drafters, single and combined
 std::vector<std::string> shapes();
 std::vector<std::string> stops();  // thresholds that end a draft early
 std::vector<std::string> children_choices();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of drafters, trees, ways to stop, ways to sample and constraints: each choice of one kind meets each
-// choice of every other kind in some run. They run on the fastest kernels alone; the slow suite takes all
+// choice of every other kind in some run. They run only on the fastest kernels; the slow suite takes all
 // kernels.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts, on the built-in models. They are bit for bit those of decoding the prompt's
-// tokens one by one, whether or not tokens are cached, drafted, preempted or computed beside others.
+// Log-probabilities of prompts, on the built-in models. They are bit for bit the same as of decoding the
+// prompt's tokens one by one, whether or not tokens are cached, drafted, preempted or computed beside others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ Completion completion_of(Engine& engine, const Request& request) {
   return completion.ok() ? *completion : Completion();
 }
 
-// Allows one text alone.
+// Allows only one text.
 class Forced final : public TokenConstraint {
  public:
   Forced(std::vector<TokenId> text, int64_t vocabulary)

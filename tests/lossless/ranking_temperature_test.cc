@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A draft model whose config names a ranking temperature grows the trees of that temperature, and the output
+// A draft model with a ranking temperature in its config grows the trees of that temperature, and the output
 // does not change.
 #include <gtest/gtest.h>
 #include <unistd.h>

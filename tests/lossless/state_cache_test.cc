@@ -52,13 +52,13 @@ class StateCacheTest : public testing::TestWithParam<const char*> {
   }
 };
 
-// Runs prompts one after the other in one engine, and each in an engine of its own.
+// Runs prompts one after the other in one engine, and each in a separate engine.
 class SharedEngine {
  public:
   SharedEngine(std::unique_ptr<Engine> engine, std::string what)
       : engine_(std::move(engine)), what_(std::move(what)) {}
 
-  // Returns the completion, which is that of plain decoding in full.
+  // Returns the completion, which equals plain decoding in full.
   Completion complete(const Workload& workload) {
     const auto plain = run_variant({}, {}, workload);
     const auto found = run_engine(*engine_, workload, what_);

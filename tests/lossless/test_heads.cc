@@ -177,7 +177,7 @@ std::unique_ptr<FakeHead> make_recurrent(const std::string& golden) {
   return head;
 }
 
-// The head may draft every second token alone.
+// The head may draft only every second token.
 std::unique_ptr<FakeHead> with_half_of_the_tokens(std::unique_ptr<FakeHead> head, int64_t vocab_size) {
   for (int64_t row = 0; row < vocab_size / 2; ++row) head->integers["d2t"].push_back(row);
   return head;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learned drafters for the targets of the suites: those that are shipped, and others with fake weights.
+// Learned drafters for the targets of the suites: the shipped ones, and others with fake weights.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,7 @@ struct MoaShape {
 std::unique_ptr<FakeHead> make_moa(const HeadTarget& target, const MoaShape& shape);
 std::unique_ptr<FakeHead> make_medusa(const HeadTarget& target, int heads);
 std::unique_ptr<FakeHead> make_dflash(const HeadTarget& target);
-// A DFlash head whose first layer sees a window.
+// A DFlash head with a first layer that sees a window.
 std::unique_ptr<FakeHead> make_sliding_dflash(const HeadTarget& target);
 // A DFlash2 head; its first layer sees a window.
 std::unique_ptr<FakeHead> make_dflash2(const HeadTarget& target);

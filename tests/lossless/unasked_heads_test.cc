@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A head whose drafts are not wanted costs no pass, whatever is committed and however often sequences begin
-// and end.
+// A head with unwanted drafts costs no pass, whatever is committed and however often sequences begin and
+// end.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -99,7 +99,7 @@ TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
   }
 }
 
-// The draft reads the text in tokens of its own.
+// The draft reads the text in its own tokens.
 TEST_F(ProgramTest, ADraftMayHaveAnotherVocabulary) {
   const std::string common = "generate " + kModel + " -p 'a b a b a b' --max-tokens 40 --seed 5 --json";
   for (const char* temperature : {" --temperature 0", " --temperature 0.8"}) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Agents' clients against `outrider serve`, default models, over loopback: the SDKs of OpenAI (chat and responses) and
-Anthropic, litellm, langchain-openai, llm, instructor, pydantic-ai and lm_eval, each with the conversation that it is used
-for; and 1,000 requests of all APIs, 32 at once, each equal to itself alone.
+"""Agents' clients against `outrider serve`, default models, over loopback. They are the SDKs of OpenAI (chat and
+responses) and Anthropic, litellm, langchain-openai, llm, instructor, pydantic-ai and lm_eval, each with the
+conversation that it is used for. 1,000 requests of all APIs follow, 32 at once, each equal to the same request by
+itself.
 
 Usage: clients_conformance.py OUTRIDER|URL [name...]   (tools/check_clients.sh installs the clients and calls this)
 With a URL the clients talk to the server there, of any make, which must serve `outrider-small` with the key KEY.

@@ -133,7 +133,7 @@ struct Agreement {
   double share = 0;   // of tokens that agree, position by position
 };
 
-// Writes on alone after texts of which the server sees the first `seen` tokens and the client has their
+// Writes on offline after texts; the server sees the first `seen` tokens and the client has their
 // states.
 Agreement agreement_alone(const std::vector<std::vector<TokenId>>& texts, Method method,
                           const std::string& files, size_t seen) {
@@ -174,7 +174,7 @@ TEST(DraftingLoad, WithMoreOfTheTargetTheLoneTextAgreesMore) {
   EXPECT_GE(moa.tokens, draft.tokens);
 }
 
-// The private end is as long as what follows. Without states there is no Mixture of Attentions, so those of
+// The private end is as long as what follows. Without states there is no Mixture of Attentions, so states of
 // one token stand for none.
 TEST(DraftingLoad, PrivateTextGainsFromTheStatesOfTheTextBeforeIt) {
   const auto texts = target_texts(100);

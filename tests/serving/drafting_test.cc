@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that draft, over real sockets and over networks that break: the output is that of plain decoding on
-// the server's machine. Compiled once more, with many more breaks, for the slow suite.
+// Clients that draft, over real sockets and over networks that break: the output equals plain decoding on the
+// server's machine. Compiled once more, with many more breaks, for the slow suite.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -163,9 +163,9 @@ TEST(Drafting, AConnectionMayBreakAfterAnyByte) {
 }
 
 // Everything that goes wrong while one request is decoded, drawn from a seed: how slow the network is, after
-// how many bytes its connections break, whether messages come twice, whether what was sent over a broken
-// connection arrives after the client has made another one, and the output token after which the server
-// restarts.
+// how many bytes its connections break, and whether messages come twice. What was sent over a broken
+// connection may arrive after the client has made another one. The server restarts after a given output
+// token.
 struct FaultSchedule {
   uint64_t seed = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that write alone: while their server is out of reach, and where it must not see the text.
+// Clients that write offline: while their server is out of reach, and where it must not see the text.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ using Choice = OfflineRules::Choice;
 struct Outage {
   Choice choice = Choice::kCorrect;
   size_t leaves_after = 10;                       // tokens of the output
-  std::optional<size_t> returns_after = {};       // tokens that were written alone
+  std::optional<size_t> returns_after = {};       // tokens that were written offline
   std::chrono::milliseconds pause_per_write{80};  // slows the client down, so that the server can return
 };
 

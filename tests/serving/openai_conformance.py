@@ -283,7 +283,7 @@ class Thing(pydantic.BaseModel):
 
 
 def test_helpers(url):
-    """What the client builds on top: parsed answers, streams that gather themselves, several calls at once."""
+    """Features that the client builds on top: parsed answers, streams that gather themselves, several calls at once."""
     arguments = dict(model=MODEL, messages=HI, max_tokens=60, temperature=0)
     parsed = client(url).chat.completions.parse(response_format=Thing, **arguments).choices[0].message.parsed
     expect(isinstance(parsed, Thing), parsed)

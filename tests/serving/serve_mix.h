@@ -13,7 +13,7 @@ namespace outrider {
 inline constexpr int kConcurrent = 32;
 inline constexpr int kPageSize = 16;
 inline constexpr double kShareOfDemand =
-    0.3;  // pages, as a fraction of those that all requests together need
+    0.3;  // pages, as a fraction of the pages that all requests together need
 
 // drafter: a decoding type or "auto"
 inline EngineOptions mix_options(const std::string& drafter) {

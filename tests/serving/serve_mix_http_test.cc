@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 32 HTTP calls at once, streamed or not, to both endpoints and with all kinds of fields. The engine is short
-// of pages and preempts in every step. Each answer must equal that of a server without speculation to the
-// call alone.
+// of pages and preempts in every step. Each answer must equal the answer of a server without speculation to
+// only this call.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

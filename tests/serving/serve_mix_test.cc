@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 32 requests of every kind at once with too few pages. Each must get the tokens, log-probabilities and
-// finish reason that it gets alone and without speculation.
+// finish reason that it gets without others and without speculation.
 #include <gtest/gtest.h>
 
 #include <algorithm>

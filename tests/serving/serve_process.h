@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `outrider serve` with the built-in models as a process of its own, to measure its memory and to restart it.
+// `outrider serve` with the built-in models as a separate process, to measure its memory and to restart it.
 #pragma once
 
 #include <sys/types.h>

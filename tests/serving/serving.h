@@ -33,7 +33,7 @@ class TestClient {
  public:
   explicit TestClient(int port, const std::string& from = "127.0.0.1", int receive_buffer = 0);
   ~TestClient();
-  // Speaks TLS from now on, with a server whose certificate is in the PEM file `authority`. False: the
+  // Speaks TLS from now on, with a server that has its certificate in the PEM file `authority`. False: the
   // handshake failed.
   bool secure(const std::filesystem::path& authority);
   TestClient(const TestClient&) = delete;
@@ -72,7 +72,7 @@ class TestClient {
 
 std::string post_text(const std::string& path, const std::string& body, const std::string& headers = "");
 
-// Runs a server on a thread of its own, on 127.0.0.1 and a free port.
+// Runs a server on another thread, on 127.0.0.1 and a free port.
 class TestServer {
  public:
   // `change` may change the parts; by default the model is the small one of tests/data.
@@ -105,7 +105,7 @@ class TestServer {
   std::optional<Status> result_;
 };
 
-// The model of tests/data/models/llama, whose context is 256 tokens.
+// The model of tests/data/models/llama, with a context of 256 tokens.
 EngineOptions tiny_engine();
 // That model with a drafter that makes every step take at least this long.
 EngineOptions slow_engine(std::chrono::milliseconds step);

@@ -155,7 +155,7 @@ TEST(ServerApis, StoredConversationsStayWithinTheirMemory) {
   });
   ASSERT_TRUE(server.wait_until_ready());
   TestClient client(server.port());
-  // The template shows roles and contents alone, so this hidden text costs memory and no tokens.
+  // The template shows only roles and contents, so this hidden text costs memory and no tokens.
   const std::string hidden(25 << 10, 'r');
   std::string first, last;
   for (int i = 0; i < 40; ++i) {

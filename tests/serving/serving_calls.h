@@ -28,7 +28,7 @@ inline constexpr std::string_view kPlainTurns =
     "endif %}";
 void with_chats(ServerParts& parts);
 
-// A server whose steps take a while.
+// A server with steps that take a while.
 void with_slow_engine(ServerParts& parts);
 // Such a server with one request at a time.
 void with_narrow_engine(ServerParts& parts);

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A child process whose standard output goes into a file. The destructor ends it.
+// A child process with its standard output in a file. The destructor ends it.
 class Child {
  public:
   Child(std::vector<std::string> command, std::filesystem::path output);

@@ -40,7 +40,7 @@ class FakeHub {
 
   std::string url() const;  // "http://127.0.0.1:PORT"
 
-  // A repository with these files. Those of more than 1000 bytes are kept as large files are, with a SHA-256.
+  // A repository with these files. Files of more than 1000 bytes are kept as large files are, with a SHA-256.
   void add_repository(const std::string& name, const std::map<std::string, std::string>& files);
   // The contents under a path of the server, whatever a listing says about them.
   void set_contents(const std::string& target, std::string contents);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs of a product in the layouts that all tables share: f32 in tiles, and 8-bit codes, rounded to nearest
-// even. x = scale * code; the scale maps the largest magnitude of a group or of a row to 127. A row's codes
-// depend only on that row.
+// even. Numbers are scale * code; the scale maps the largest magnitude of a group or of a row to 127. A row's
+// codes depend only on that row.
 #pragma once
 
 #include "kernels/isa_ops.h"

@@ -22,7 +22,7 @@ class PartPass {
       : model_(model), part_(part), micro_rows_(micro_rows) {}
 
   const ModelPart& part() const { return part_; }
-  // The taps of the whole model. Every rank keeps the taps of its own layers.
+  // The taps of the whole model. Every rank keeps its layers' taps.
   void tap(const FeatureTaps& taps);
 
   // Runs this rank's part of a pass. subset: its layers, or null for all.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that ranks share, here threads, against the same model alone: all bits are equal.
+// A model that ranks share, here threads, against the same model in one piece: all bits are equal.
 #include "models/team/ranked_model.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct Division {
   int stages = 1;
 };
 
-// A model alone or divided, with its cache.
+// A model in one piece or divided, with its cache.
 class DividedModel {
  public:
   DividedModel(const std::string& name, Division division, std::string_view kernels = "") : pool_(1) {
@@ -118,7 +118,7 @@ TEST(RecordedPass, RunsAgainOnAnotherModelOfTheSameWeights) {
   }
 }
 
-// Weights, entries and logits are named alone, so that they need not lie in this machine's memory.
+// Weights, entries and logits are only named, so that they need not lie in this machine's memory.
 TEST(RecordedPass, RunsAgainInMemoryOfItsOwn) {
   for (const char* name : {"llama", "gemma3", "mixtral"}) {
     DividedModel first(name, {});

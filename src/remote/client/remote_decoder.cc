@@ -23,7 +23,7 @@ namespace {
 constexpr RequestId kRequest = 1;
 constexpr double kFirstPauseMs = 20;  // before the second attempt to connect; doubles up to the last one
 constexpr double kLastPauseMs = 1000;
-constexpr double kLonePauseMs = 200;  // between attempts while the client writes alone
+constexpr double kLonePauseMs = 200;  // between attempts while the client writes offline
 constexpr double kCloseMs = 1000;
 constexpr double kStopMs = 50;  // between two questions whether the request is stopped
 
@@ -68,7 +68,7 @@ class RemoteDecoder::Run {
 
  private:
   bool has_given_up() const { return now_ms() - heard_ms_ > decoder_.times_.give_up_ms; }
-  // Until the client goes on alone; negative: it does.
+  // Until the client goes on offline; negative: it does.
   double lone_in_ms() const;
   bool is_cut_off() const { return lone_in_ms() < 0; }
   Error loss(const std::string& reason) const;
@@ -110,17 +110,17 @@ class RemoteDecoder::Run {
   std::optional<Completion> completion_;
   Pacing pacing_;
   bool is_ahead_ =
-      false;  // a tree was drafted after the one whose verdict travels, or there was none to draft
+      false;  // a tree was drafted after the one with the verdict under way, or there was none to draft
   double started_ms_ = now_ms();
-  double sent_ms_ = 0;            // when the tree whose verdict travels was sent, or the verdict before came
+  double sent_ms_ = 0;  // when the tree with the verdict under way was sent, or the verdict before came
   double verdict_ms_ = now_ms();  // when the last verdict came
   double heard_ms_ = now_ms();    // when the server last answered in the session
 
   std::optional<LoneText>
-      lone_;               // the text with an end that was written alone, until the server has settled it
+      lone_;               // the text with an end that was written offline, until the server has settled it
   size_t lone_begin_ = 0;  // tokens before that end
   bool is_mute_ = false;   // the drafter does not know how to go on
-  std::future<Result<std::unique_ptr<ServerLink>>> attempt_;  // to connect, while the client goes on alone
+  std::future<Result<std::unique_ptr<ServerLink>>> attempt_;  // to connect, while the client goes on offline
   double next_attempt_ms_ = 0;
 };
 
@@ -161,7 +161,7 @@ Result<Completion> RemoteDecoder::Run::finish() {
   return *std::move(completion_);
 }
 
-// Ends the output with what was shown, be it written alone.
+// Ends the output with what was shown, even if it was written offline.
 void RemoteDecoder::Run::stop() {
   if (!sequence_) {
     completion_.emplace().finish_reason = FinishReason::kCancelled;
@@ -229,7 +229,7 @@ Status RemoteDecoder::Run::connect() {
   return {};
 }
 
-// A connection that is dead without a sign is noticed before the client goes on alone.
+// A connection that is dead without a sign is noticed before the client goes on offline.
 double RemoteDecoder::Run::idle_ms() const {
   const OfflineRules& offline = decoder_.offline_;
   return offline.choice == OfflineRules::Choice::kNever ? 0 : offline.after_ms;
@@ -287,7 +287,7 @@ void RemoteDecoder::Run::start(std::vector<TokenId> output) {
   sequence_->completion().speculation.method = decoder_.parts_->drafter->traits().name;
 }
 
-// A tree after these tokens, which are those of the sequence and perhaps more.
+// A tree after these tokens, which are the sequence's and perhaps more.
 TokenTree RemoteDecoder::Run::propose(std::span<const TokenId> tokens) {
   const int64_t ahead = std::ssize(tokens) - std::ssize(sequence_->tokens());
   const bool is_auto = decoder_.parts_->is_auto;
@@ -365,7 +365,7 @@ void RemoteDecoder::Run::note(int64_t tokens, bool is_offline) {
   is_offline_.resize(is_offline_.size() + static_cast<size_t>(tokens), is_offline);
 }
 
-// Writes some tokens alone, and listens for the server.
+// Writes some tokens offline, and listens for the server.
 Status RemoteDecoder::Run::go_on_alone() {
   if (!lone_) {
     Request request = request_;
@@ -402,7 +402,7 @@ void RemoteDecoder::Run::connect_beside() {
   if (link.ok()) greet(std::move(link).value());
 }
 
-// The text that was written alone, as a chain that the server verifies.
+// The text that was written offline, as a chain that the server verifies.
 TokenTree RemoteDecoder::Run::lone_tree() const {
   const std::span<const TokenId> known = sequence_->tokens();
   const auto beyond = lone_->tokens().subspan(known.size());
@@ -413,7 +413,7 @@ TokenTree RemoteDecoder::Run::lone_tree() const {
   return tree;
 }
 
-// Compares what was written alone with what the server makes of it, as far as it is known.
+// Compares what was written offline with what the server makes of it, as far as it is known.
 void RemoteDecoder::Run::compare() {
   const std::span<const TokenId> own = sequence_->tokens(), lone = lone_->tokens();
   const auto same = static_cast<size_t>(std::ranges::mismatch(own, lone).in1 - own.begin());
@@ -424,8 +424,8 @@ void RemoteDecoder::Run::compare() {
   lone_.reset();
 }
 
-// Goes on after the text that was written alone, whose first `same` tokens are the server's own, in a new
-// session.
+// Goes on after the text that was written offline, with first `same` tokens that are the server's own, in a
+// new session.
 void RemoteDecoder::Run::keep(size_t same) {
   if (link_) (void)link_->send(encode(ClientMessage(CloseMessage())));
   const auto prompt = static_cast<size_t>(sequence_->prompt_length());
@@ -437,7 +437,7 @@ void RemoteDecoder::Run::keep(size_t same) {
   link_ = nullptr;
 }
 
-// Commits what was written alone, whose tokens before `same` are the server's own.
+// Commits what was written offline; its tokens before `same` are the server's own.
 void RemoteDecoder::Run::commit_lone(size_t same) {
   const std::span<const TokenId> known = sequence_->tokens();
   const auto own = static_cast<int64_t>(std::max(same, known.size()) - known.size());
@@ -478,7 +478,7 @@ Result<Completion> RemoteDecoder::generate_privately(const Request& request, siz
   counts_ = {};
   RequestDrafter drafter(parts_, &request);
   if (reads_states()) {
-    // The drafter goes on after the last token, so it reads the states of those before it.
+    // The drafter goes on after the last token, so it reads the states of the tokens before it.
     const auto known = std::span(request.prompt).first(std::min(safe, request.prompt.size() - 1));
     OUTRIDER_RETURN_IF_ERROR(fetch_states(known, drafter));
   } else {

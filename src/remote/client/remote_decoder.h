@@ -19,13 +19,13 @@ struct RemoteCounts {
   int64_t verdicts = 0;        // of trees
   int64_t reconnects = 0;      // connections beyond the first
   int64_t ahead = 0;           // trees drafted before the verdict about the one before came
-  int64_t ahead_used = 0;      // those of them that the server went on with at once
+  int64_t ahead_used = 0;      // trees among them that the server went on with at once
   int64_t bytes_sent = 0;      // payloads
   int64_t bytes_received = 0;  // payloads
   double network_ms = 0;       // from trees to verdicts, without the server's own time
   double server_ms = 0;        // from the arrival of trees to verdicts, on the server
-  int64_t lone = 0;            // tokens that were written alone while the server was out of reach
-  int64_t lone_confirmed = 0;  // those of them that the server found to be its own
+  int64_t lone = 0;            // tokens that were written while the server was out of reach
+  int64_t lone_confirmed = 0;  // tokens among them that the server found to be its own
 
   RemoteCounts& operator+=(const RemoteCounts& other);
 };
@@ -34,8 +34,8 @@ struct RemoteCounts {
 struct OfflineRules {
   enum class Choice : uint8_t {
     kNever,    // it waits for the server
-    kCorrect,  // it goes on alone; when the server is back, its own text takes the place of other text
-    kKeep,     // it goes on alone, and the server goes on after that text
+    kCorrect,  // it goes on; when the server is back, its own text takes the place of other text
+    kKeep,     // it goes on, and the server goes on after that text
   };
   Choice choice = Choice::kNever;
   double after_ms = 10'000;  // since the last message
@@ -43,12 +43,12 @@ struct OfflineRules {
 
 // Consecutive tokens of an output.
 struct TokenRun {
-  bool is_offline = false;  // written alone, and not found to be the server's own
+  bool is_offline = false;  // written offline, and not found to be the server's own
   int64_t tokens = 0;
 };
 
-// Drafts here and has a server verify the trees. The output is that of the server's own plain decoding, but
-// for tokens that were written alone and kept.
+// Drafts here and has a server verify the trees. The output equals the server's own plain decoding, but for
+// tokens that were written offline and kept.
 class RemoteDecoder {
  public:
   struct Times {
@@ -65,7 +65,7 @@ class RemoteDecoder {
 
   // The type in which the server sends states, if the drafter reads any.
   void set_state_type(StateType type) { state_type_ = type; }
-  // `sink` sees the text that is written alone, at once; the sink of generate() sees those tokens of it that
+  // `sink` sees the text that is written offline, at once; the sink of generate() sees tokens of it that
   // stay, when the server has said so, or at the end.
   void set_offline(const OfflineRules& rules, LoneSink sink) {
     offline_ = rules;
@@ -77,13 +77,13 @@ class RemoteDecoder {
   void stop_when(std::function<bool()> is_stopped) { is_stopped_ = std::move(is_stopped); }
 
   // Reconnects where the connection breaks. Errors: the server refuses the request, or cannot be reached for
-  // Times::give_up_ms while the client does not write alone; a request that has a constraint, token rules or
-  // log-probabilities, which the protocol does not carry.
+  // Times::give_up_ms while the client does not write offline; a request that has a constraint, token rules
+  // or log-probabilities, which the protocol does not carry.
   Result<Completion> generate(const Request& request, const ProgressSink& sink);
 
   // The server computes the first `safe` tokens of the prompt and hands over their states, if the drafter
-  // reads any. Everything else stays here: the drafter writes the output alone. Errors: those of generate();
-  // a drafter that cannot write.
+  // reads any. Everything else stays here: the drafter writes the output. Errors: errors of generate(); a
+  // drafter that cannot write.
   Result<Completion> generate_privately(const Request& request, size_t safe, const LoneSink& sink);
 
   // The last request's:

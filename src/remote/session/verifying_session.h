@@ -15,7 +15,7 @@
 namespace outrider {
 
 // The server's side of a session, without sockets and engine: which tree is verified next, and what the
-// client has to be told. The engine works on one tree at a time; those that come meanwhile wait, because a
+// client has to be told. The engine works on one tree at a time; trees that come meanwhile wait, because a
 // client may send the tree after next before it knows the verdict. A waiting tree counts as far as the output
 // since then is a path in it; it is void otherwise.
 class VerifyingSession {
@@ -31,8 +31,8 @@ class VerifyingSession {
   // The tree that the engine has to verify now; nullopt: it is at work, there is none, or next_message() has
   // the outcome of the one before, so that every verdict is about one tree.
   std::optional<TokenTree> next_tree();
-  // The engine has these states [tokens, OpenedMessage::state_size] of the tokens that follow those of the
-  // last call. They come before on_tokens() of the same step.
+  // The engine has these states [tokens, OpenedMessage::state_size] of the tokens that follow the last
+  // call's. They come before on_tokens() of the same step.
   void on_states(std::span<const float> rows) { states_.add(rows); }
   // The engine has committed these tokens, which end its work on the tree.
   void on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish, double now_ms);

@@ -76,8 +76,8 @@ endfunction()
 
 # outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]
 #               [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
-# as n tests of ctest if it is long, so that all cores share it and the output says how far it is; also part of the
-# target <label>_tests, so that a build may leave out what it will not run.
+# a program as n tests of ctest if it is long, so that all cores share it and the output says how far it is. It is also
+# part of the target <label>_tests, so that a build may leave out what it will not run.
 function(outrider_test name)
   cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM;ALONE" ${ARGN})
   if(NOT ARG_LABEL)
@@ -118,10 +118,10 @@ function(outrider_isa_library isa)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
 endfunction()
 
-# outrider_page(<library> <folder> <name> <title> [LIBRARIES file...] [SCRIPTS file...]): one page, src/web/frame.html around
-# the body <folder>/page.html, with src/web/shared.css and its style.css, src/web/shared.js, the JavaScript libraries and
-# its scripts (script.js), and a Content-Security-Policy that lets nothing run but these. It becomes
-# `extern const std::string_view <name>` of the library.
+# outrider_page(<library> <folder> <name> <title> [LIBRARIES file...] [SCRIPTS file...]): one page, src/web/frame.html
+# around the body <folder>/page.html. It has src/web/shared.css and its style.css, src/web/shared.js, the JavaScript
+# libraries and its scripts (script.js). A Content-Security-Policy lets nothing run but these. It becomes `extern const
+# std::string_view <name>` of the library.
 function(outrider_page library folder NAME TITLE)
   cmake_parse_arguments(PARSE_ARGV 4 ARG "" "" "LIBRARIES;SCRIPTS")
   if(NOT ARG_SCRIPTS)

@@ -163,9 +163,8 @@ TEST(Drafting, AConnectionMayBreakAfterAnyByte) {
 }
 
 // Everything that goes wrong while one request is decoded, drawn from a seed: how slow the network is, after
-// how many bytes its connections break, and whether messages come twice. What was sent over a broken
-// connection may arrive after the client has made another one. The server restarts after a given output
-// token.
+// how many bytes its connections break, and whether messages come twice. Bytes sent over a broken connection
+// may arrive after the client has made another one. The server restarts after a given output token.
 struct FaultSchedule {
   uint64_t seed = 0;
 

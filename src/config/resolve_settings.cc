@@ -145,7 +145,7 @@ class Resolver {
     return {};
   }
 
-  // `key` is that of the member with those of the maps around it, joined by dots.
+  // `key` is the member's key after the keys of the maps around it, joined by dots.
   Status take_member(const ConfigMember& member, const std::string& key) {
     const std::string line = place_in(file_name_, member.line);
     const std::string place = fmt::format("{}: {}", line, key);

@@ -17,8 +17,8 @@ namespace outrider {
 
 struct DFlashConfig {
   ModelConfig layers;               // the drafter's own layers
-  std::vector<int64_t> ids;         // layers of the target whose outputs it learns from, rising
-  std::vector<bool> is_causal;      // by layer: places do not see those after them
+  std::vector<int64_t> ids;         // layers of the target with outputs that it learns from, rising
+  std::vector<bool> is_causal;      // by layer: places do not see places after them
   int64_t block_size = 0;           // the pending token and the masks after it
   int first_place = 1;              // of a block that proposes a token: 0, that after its own; 1, its own
   TokenId mask = 0;                 // token of a place to be drafted
@@ -41,10 +41,10 @@ Result<std::optional<int>> drafted_places(const HeadFile& head);
 Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig& target);
 
 // The block drafter of arXiv 2602.06036, DFlash2's and DSpark's. For every committed token it caches keys and
-// values that depend on the token's features alone; the rows of a block see all of these and one another.
+// values that depend only on the token's features; the rows of a block see all of these and one another.
 class DFlashNetwork {
  public:
-  // Errors: those of read_dflash_config() and of loading weights. The target must outlive the network.
+  // Errors: as of read_dflash_config() and of loading weights. The target must outlive the network.
   static Result<std::unique_ptr<DFlashNetwork>> load(const HeadFile& head, Model* target,
                                                      const ModelOptions& options);
 

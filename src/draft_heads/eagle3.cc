@@ -129,8 +129,8 @@ Status Eagle3::load(const HeadFile& head, ModelConfig config, const ModelOptions
   return pack(loader);
 }
 
-// P-EAGLE reads one token and one vector of features, which stand for those of the target, at all places that
-// it drafts.
+// P-EAGLE reads one token and one vector of features, which stand for the target's, at all places that it
+// drafts.
 Status Eagle3::load_masked_place(const HeadFile& head) {
   const int64_t vocab = target_->config().vocab_size;
   std::optional<int64_t> token;
@@ -248,8 +248,8 @@ Result<std::optional<std::vector<int64_t>>> listed_taps(const HeadFile& head) {
   return std::optional(std::move(layers));
 }
 
-// The layers whose input the head reads: after those whose output is captured, else by its config, else
-// those of the paper.
+// The layers with inputs that the head reads: after the captured outputs, else by its config, else the
+// paper's.
 Result<FeatureTaps> read_taps(const HeadFile& head, const Model& target, std::span<const int> captured) {
   const int64_t layers = target.config().layer_count;
   OUTRIDER_TRY(const auto listed, listed_taps(head));

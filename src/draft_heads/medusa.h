@@ -19,7 +19,7 @@ namespace outrider {
 // Sizes of a Medusa checkpoint, by its tensors.
 struct MedusaShape {
   std::string prefix;      // begins the tensors' names: "medusa_head." where they came with the target's
-  int64_t head_count = 0;  // head k predicts the token k + 2 places after the one whose state it sees
+  int64_t head_count = 0;  // head k predicts the token k + 2 places after the one with the state it sees
   int64_t block_count = 0;
   int64_t hidden_size = 0;
   int64_t vocab_size = 0;

@@ -14,11 +14,11 @@
 namespace outrider {
 
 // The network of a Mixture of Attentions drafter. For every committed token it caches keys and values of
-// self-attention (from the token's embedding) and of cross-attention (from the target's state after it);
-// drafted rows ask both, cross-attention of the committed tokens alone.
+// self-attention (from the token's embedding) and of cross-attention (from the target's state after it).
+// Drafted rows ask both; cross-attention is only of committed tokens.
 class MoaNetwork {
  public:
-  // Errors: those of read_moa_config() and of loading weights. The target must outlive the network.
+  // Errors: as of read_moa_config() and of loading weights. The target must outlive the network.
   static Result<std::unique_ptr<MoaNetwork>> load(const HeadFile& head, Model& target,
                                                   const ModelOptions& options);
 

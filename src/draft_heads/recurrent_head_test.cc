@@ -240,7 +240,7 @@ TEST_P(RecurrentHeadTest, MaskedPlacesAgreeWithPyTorch) {
   }
 }
 
-// The logits of a head in 8 bits are those of a head of the same numbers, bit by bit.
+// The logits of a head in 8 bits equal the logits of a head of the same numbers, bit by bit.
 TEST_P(RecurrentHeadTest, MatricesMayBeStoredInEightBits) {
   const json goldens = read_head_goldens();
   for (const json& golden : goldens["cases"]) {
@@ -402,7 +402,7 @@ TEST_F(RecurrentHeadFile, CheckpointsOfTorchGiveTheSameLogits) {
   }
 }
 
-// A captured layer is one whose output is read, which is the input of the next.
+// A captured layer is one with an output that is read, which is the input of the next.
 TEST_F(RecurrentHeadFile, CapturedLayersComeBeforeThoseOfTheConfig) {
   FakeHead made;
   fill_head(made, head_golden("eagle3_speculators"));

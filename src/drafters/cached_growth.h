@@ -18,7 +18,7 @@
 
 namespace outrider {
 
-// State of one sequence in a drafter that has a cache of its own.
+// State of one sequence in a drafter that has its own cache.
 struct DraftSequence {
   KvSequence kv;
   RequestHistory history;
@@ -62,7 +62,7 @@ class CachedGrowth {
   void reserve(DraftSequence& sequence, int64_t length) const;
 
   void start() { active_.clear(); }
-  // As above; from now on trees are of this vocabulary, whose ids must outlive them.
+  // As above; from now on trees are of this vocabulary; its ids must outlive them.
   void start(const Vocabulary& vocabulary);
   // Adds a sequence to this draft, with its tokens that have no entries yet, the root last. False: there are
   // no pages, or nothing is to be drafted.
@@ -81,7 +81,7 @@ class CachedGrowth {
   template <typename Forward>
   void grow(Forward&& forward) {
     // The first pass also computes uncached tokens, and finds the target's weights in the processor's caches.
-    // Its time is an upper bound on that of another level, so that it may only lower the estimate.
+    // Its time is an upper bound on another level's, so that it may only lower the estimate.
     bool is_first_pass = true;
     while (!active_.empty()) {
       append_frontiers();
@@ -119,7 +119,7 @@ class CachedGrowth {
   Vocabulary vocabulary_;
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
-  std::vector<Growing*> active_;                   // those that still grow
+  std::vector<Growing*> active_;                   // sequences that still grow
   std::vector<Rows> rows_;                         // of active_
 };
 

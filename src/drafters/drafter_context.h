@@ -20,7 +20,7 @@ namespace outrider {
 
 class DraftTeam;
 
-// Which of the ranks that draft belong to a drafter: those of number `index` among `count` drafters.
+// The ranks that draft which belong to a drafter: number `index` among `count` drafters.
 struct DraftShare {
   int index = 0;
   int count = 1;
@@ -33,7 +33,7 @@ struct DrafterContext {
   int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
   int64_t layer_count = 0;               // layers of the target
   Model* target = nullptr;               // lends learned drafters its embedding and output head
-  // The target runs on another machine: `target` has its ends alone, and its states come by absorb().
+  // The target runs on another machine: `target` has only its ends, and its states come by absorb().
   bool is_remote = false;
   int64_t context = 0;  // longest sequence in tokens
   int max_batch = 1;

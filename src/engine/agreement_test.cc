@@ -103,7 +103,7 @@ TEST(Agreement, OfAModelWithItselfIsWhole) {
   EXPECT_THAT(agreement.coverage, Each(1.0));
 }
 
-// The model has two layers: the drafter runs the first alone, or all but one part of the second.
+// The model has two layers: the drafter runs only the first, or all but one part of the second.
 TEST(Agreement, OfADrafterThatRunsAPartOfTheTarget) {
   EngineOptions options;
   options.model = kModel;

@@ -49,8 +49,7 @@ struct SequencePlan {
 // Rows: every running sequence gets one row in every step, for its pending token or the next token of its
 // prompt, so that no running sequence waits for another. Then prompts share prefill_chunk, half of it in
 // equal parts and the rest in order of seniority. Drafts get the rows that are left of max_batch_rows.
-// Prompts whose log-probabilities are wanted also share prompt_logits, because their rows need the output
-// head.
+// Prompts with wanted log-probabilities also share prompt_logits, because their rows need the output head.
 //
 // Pages: when they run short, first nothing is drafted, then the most junior sequences are preempted: they
 // give their pages back and are computed again later, which changes nothing but time. Seniority is the order
@@ -58,8 +57,8 @@ struct SequencePlan {
 // max_preemptions times. The latter comes back only when every sequence senior to it could grow to full
 // length beside it, so that the sequences that cannot be preempted always fit.
 //
-// Parking: a sequence whose next tree has not been offered yet leaves the batch once its prompt is computed.
-// It keeps its pages until others need them, those parked longest first, and comes back before any other
+// Parking: a sequence leaves the batch once its prompt is computed, if its next tree has not been offered
+// yet. It keeps its pages until others need them, the longest parked first, and comes back before any other
 // sequence when its tree is there.
 //
 // Admission: preempted sequences come first, by seniority; then a sequence of the scope (of the KV cache: an

@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// The end of a layer with an input of its own: x + norm(projection(act(gate(x)) * input)).
+// The end of a layer with its own input: x + norm(projection(act(gate(x)) * input)).
 struct LayerInput {
   Projection gate;        // [size, hidden_size]
   Projection projection;  // [hidden_size, size]

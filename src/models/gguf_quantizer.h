@@ -19,7 +19,7 @@ struct QuantizedTensor {
   DType from = DType::kF32;
   DType to = DType::kF32;
   Shape shape;
-  bool fell_back = false;  // `to` is another type than asked for, whose blocks do not divide the rows
+  bool fell_back = false;  // blocks of the wanted type do not divide the rows, so `to` is another
   int64_t bytes_before = 0;
   int64_t bytes = 0;
   double rmse = 0;           // root mean square of the error against the input's numbers

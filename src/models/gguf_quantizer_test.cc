@@ -25,7 +25,7 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
-// A model that computes nothing sensible: the quantizer reads names, shapes and numbers alone.
+// A model that computes nothing sensible: the quantizer reads only names, shapes and numbers.
 struct FakeModel {
   GgufModel model;
   std::map<std::string, std::vector<float>> numbers;

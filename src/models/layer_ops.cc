@@ -259,7 +259,7 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
   const auto normalize_heads = [&](float* x, std::span<const float> norm, int64_t heads) {
     if (norm.empty()) return;
     const auto run = shape.norm_kind == NormKind::kRms ? kernels_->rms_norm : kernels_->layer_norm;
-    const int64_t parts = shape.qk_norm == QkNorm::kEach ? heads : 1;  // each with weights of its own
+    const int64_t parts = shape.qk_norm == QkNorm::kEach ? heads : 1;  // each with its own weights
     const int64_t dim = std::ssize(norm) / parts;
     const int64_t rows = heads * shape.head_dim / dim / parts;
     for (int64_t part = 0; part < parts; ++part, x += rows * dim)
@@ -276,7 +276,7 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
       normalize_heads(k, args.k_norm, kv_heads);
       normalize_heads(v, args.v_norm, kv_heads);
       if (args.rotations.numbers != nullptr) {
-        kernels_->rope({.x = q,  // the heads of k follow those of q
+        kernels_->rope({.x = q,  // the heads of k follow the heads of q
                         .rotations = args.rotations.numbers + row * args.rotations.dim,
                         .rows = 1,
                         .heads = shape.head_count + kv_heads,

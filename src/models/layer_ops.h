@@ -34,7 +34,7 @@ class Scratch {
 
 // One layer's attention as its kernels see it.
 struct AttentionShape {
-  // That of the heads of layer `layer` that a shard has.
+  // The shape of the heads of layer `layer` that a shard has.
   static AttentionShape of(const ModelConfig& config, int64_t layer, Shard shard = {});
 
   int64_t head_count = 0;
@@ -46,7 +46,7 @@ struct AttentionShape {
   float softcap = 0;
   std::span<const float> slopes = {};  // [head_count], or empty
   bool values_are_keys = false;        // see KvShape
-  bool stores = true;                  // keys and values of its own; else it reads those of another layer
+  bool stores = true;                  // its own keys and values; else it reads another layer's
   // The next three belong to norms of queries, keys and values.
   float epsilon = 0;
   NormKind norm_kind = NormKind::kRms;

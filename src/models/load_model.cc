@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model::load(): from the family of a file to its network. All families share the Decoder; one whose layers
-// differ gets a network in a file of its own, chosen here.
+// Model::load(): from the family of a file to its network. All families share the Decoder; a family with
+// other layers gets a network in a separate file, chosen here.
 #include <memory>
 #include <new>
 #include <string>

@@ -24,7 +24,7 @@ struct ModelOptions {
   const KernelTable* kernels = nullptr;
   ThreadPool* pool = nullptr;    // must outlive the model
   std::optional<DType> weights;  // type that stored matrices are converted to; nullopt: as stored
-  int64_t context = 0;  // positions of the longest sequence; 0: those of training before any RoPE scaling
+  int64_t context = 0;  // positions of the longest sequence; 0: as in training before any RoPE scaling
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
   bool streams_layers = false;  // they are read from that folder when a pass needs them, see keep_layers()
   // Layers before this one are left out, so that every row must resume at it or later; the number of layers

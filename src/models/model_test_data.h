@@ -130,7 +130,7 @@ inline KvShape small_cache_shape(const Model& model) {
   return shape;
 }
 
-// Numbers of a prompt, a tree whose second branch is committed, which moves entries, and a token after it.
+// Numbers of a prompt, a tree with a committed second branch, which moves entries, and a token after it.
 inline std::vector<float> numbers_of_run(Model& model, KvCache& cache) {
   const int64_t layers = model.config().layer_count;
   model.tap({.layers = {0, layers - 1, layers}, .final_norm = true});

@@ -26,7 +26,7 @@ struct ServerParts {
   std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // progress of `open`; null: unknown
   std::string model_name;
   int max_batch = 1;                            // sequences per step of the engine
-  SamplingParams sampling;                      // defaults below those of requests and of the model
+  SamplingParams sampling;                      // defaults below the requests' and the model's
   SamplingChoices sampling_choices;             // options that override the defaults of the model
   std::optional<ChatTemplate> chat_template;    // replaces the model's
   TemplateValues template_values;               // variables of the template in every request

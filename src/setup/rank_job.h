@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// The job of mpirun that a command runs in, where its options ask for ranks: first those that have the
-// target, then those that draft. Ends the job when it goes away at rank 0.
+// The job of mpirun that a command runs in, where its options ask for ranks: first the ranks that have the
+// target, then the ranks that draft. Ends the job when it goes away at rank 0.
 class RankJob {
  public:
   // Joins the job where there is one. Errors: see join_mpi_job().
@@ -21,7 +21,7 @@ class RankJob {
   const std::shared_ptr<Communicator>& ranks() const { return ranks_; }
   // This process serves another one, which runs the command.
   bool is_worker() const { return ranks_ && ranks_->rank() > 0; }
-  // Does a worker's part. Error: another rank has ended.
+  // Runs as a worker. Error: another rank has ended.
   Status serve();
 
  private:

@@ -204,7 +204,7 @@ Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineO
   return json;
 }
 
-// A learned drafter: its target, its own configuration and its tensors, including those of integers.
+// A learned drafter: its target, its own configuration and its tensors, including integers.
 nlohmann::ordered_json head_json(const HeadFile& head) {
   const HeadSummary summary = summarize_head(head);
   nlohmann::ordered_json json;

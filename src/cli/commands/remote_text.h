@@ -24,19 +24,19 @@ Result<DraftingServer> server_of(const RemoteTarget& remote);
 StateType state_type_of(const RemoteTarget& remote);
 ChatFormat chat_format_of(const DraftingParts& parts);
 
-// A prompt whose tokens from `safe` on stay on this machine if it is private; else the server gets all.
+// A prompt; its tokens from `safe` on stay on this machine if it is private; else the server gets all.
 struct DividedPrompt {
   std::vector<TokenId> tokens;
   size_t safe = 0;
   bool is_private = false;
 };
 
-// The two parts become tokens one by one, so that those of the first do not depend on the second.
+// The two parts become tokens one by one, so that the first's do not depend on the second.
 DividedPrompt divided(const DraftingParts& parts, std::string_view safe, std::string_view rest,
                       bool add_special);
 
 // Decodes, and writes the text to the output on the way unless the result is shown as JSON. Text that is
-// written alone is shown at once where it can be coloured, and otherwise when it stays.
+// written offline is shown at once where it can be coloured, and otherwise when it stays.
 Result<TimedCompletion> write_remotely(const Settings& settings, RemoteDecoder& decoder,
                                        const DividedPrompt& prompt);
 

@@ -67,7 +67,7 @@ class Verifier {
   Verifier(Engine& engine, const std::vector<PromptRecord>& prompts, ProgressBar& progress)
       : engine_(engine), prompts_(prompts), progress_(progress) {}
 
-  // All outputs must equal the plain output of one prompt at a time. Alone, prompts draft in every step,
+  // All outputs must equal the plain output of one prompt at a time. Single prompts draft in every step,
   // which proves most; together, as the engine's policy decides.
   Status run(const Mode& mode, std::vector<Request> requests) {
     proof_.modes.push_back(mode.name);

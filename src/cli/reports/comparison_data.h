@@ -42,7 +42,7 @@ struct ContenderResult {
 };
 
 struct Comparison {
-  EngineInfo info;  // of the target alone
+  EngineInfo info;  // of only the target
   NodeBudget budget{1};
   int64_t runs = 0;
   int64_t max_tokens = 0;
@@ -51,8 +51,8 @@ struct Comparison {
   bool is_complete =
       false;               // false: the run ended early, and only the drafters measured until then are listed
   double temperature = 0;  // of sampled decoding
-  std::array<bool, kDecodings.size()> compared = {
-      true, true};  // per decoding: outputs must equal those of plain decoding
+  std::array<bool, kDecodings.size()> compared = {true,
+                                                  true};  // per decoding: outputs must equal plain decoding's
   std::vector<ContenderResult> results;
   std::vector<LeftOutDrafter> left_out;
 };

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// The target's last layer with keys of its own that has a window, or none as `has_window` says; -1: there is
+// The target's last layer that makes keys and has a window, or none as `has_window` says; -1: there is
 // none.
 int64_t last_layer_with_keys(const ModelConfig& target, bool has_window) {
   for (int64_t layer = target.layer_count - 1; layer >= 0; --layer)

@@ -15,24 +15,24 @@ namespace outrider {
 
 struct AssistantConfig {
   ModelConfig layers;                  // the assistant's own layers, which make queries alone
-  std::vector<int64_t> target_layers;  // by layer: the target's, whose keys and values it reads
+  std::vector<int64_t> target_layers;  // by layer: the target's layer that it reads keys and values of
   std::vector<int64_t> cache_layers;   // by layer: the place of these in the target's cache
   int64_t target_hidden = 0;
   int64_t clusters = 0;       // of tokens; 0: all tokens have logits
-  int64_t used_clusters = 0;  // whose tokens have logits
+  int64_t used_clusters = 0;  // clusters with tokens that have logits
 };
 
 // Errors: a target of another family; keys that are missing or contradict the target; the first tensor that
 // is missing, has another shape, or does not belong there.
 Result<AssistantConfig> read_assistant_config(const HeadFile& head, const ModelConfig& target);
 
-// The drafter that is published with Gemma 4 models. Its layers have no keys and values: they attend to those
-// of the target, of its last layer with a window and its last one without. A row reads a token's embedding
-// in the target and a state: the target's of the token before, or that of the drafted token's parent. All
-// rows of a draft have the position of the pending token.
+// The drafter that is published with Gemma 4 models. Its layers have no keys and values: they attend to the
+// target's, of its last layer with a window and its last one without. A row reads a token's embedding in the
+// target and a state: the target's of the token before, or the state of the drafted token's parent. All rows
+// of a draft have the position of the pending token.
 class AssistantNetwork {
  public:
-  // Errors: those of read_assistant_config() and of loading weights. The target must outlive the network.
+  // Errors: as of read_assistant_config() and of loading weights. The target must outlive the network.
   static Result<std::unique_ptr<AssistantNetwork>> load(const HeadFile& head, Model* target,
                                                         const ModelOptions& options);
 

@@ -32,7 +32,7 @@ class ModuleTensors {
   // The name of the layer's tensors as the network expects them: "model.layers.61."
   std::string layer_prefix() const { return fmt::format("model.layers.{}.", layer()); }
 
-  // A file of the module's tensors: those of its layer by expected names, the others by their own.
+  // A file of the module's tensors: its layer's by expected names, the others by their own.
   Result<ModelFile> read(const ModelConfig& config) {
     StoredLayout stored = is_gguf(head_) ? StoredLayout() : find_family(config.family)->hf_layout;
     if (layout_.is_qwen) stored.layers = "mtp.layers.";

@@ -32,7 +32,7 @@ class DraftTargetDrafter final : public Drafter {
   // vocabulary_match.
   struct Draft {
     std::unique_ptr<Model> model;
-    std::unique_ptr<PartialOutput> output = {};  // of a model that drafts some tokens alone, or null
+    std::unique_ptr<PartialOutput> output = {};  // of a model that drafts only some tokens, or null
     std::optional<VocabularyBridge> bridge = {};
     std::optional<StringMatch> strings = {};
     VocabularyMatch match = VocabularyMatch::kTokens;

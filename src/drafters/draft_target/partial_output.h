@@ -11,10 +11,10 @@
 
 namespace outrider {
 
-// Passes of a draft model that make logits of some tokens alone (FR-Spec, arXiv 2502.14856).
+// Passes of a draft model that make logits of only some tokens (FR-Spec, arXiv 2502.14856).
 class PartialOutput {
  public:
-  // `file` is the model's, and gets its rows for these tokens. Errors: those of add_output_rows(), out of
+  // `file` is the model's, and gets its rows for these tokens. Errors: as of add_output_rows(), out of
   // memory.
   static Result<std::unique_ptr<PartialOutput>> load(ModelFile& file, Model* model, std::vector<TokenId> ids,
                                                      const ModelOptions& options);

@@ -11,9 +11,9 @@
 
 namespace outrider {
 
-// Features of tokens that a head has not read yet. They wait for the next draft, so that a head whose drafts
-// are not wanted costs no pass. Pages are shared and stay findable as those of keys and values do: a sequence
-// that begins like an earlier one needs no features again, whether the head has read them or not.
+// Features of tokens that a head has not read yet. They wait for the next draft, so that a head with unwanted
+// drafts costs no pass. Pages are shared and stay findable as pages of keys and values do: a sequence that
+// begins like an earlier one needs no features again, whether the head has read them or not.
 class FeatureStore {
  public:
   // The features of one sequence.
@@ -39,8 +39,8 @@ class FeatureStore {
   // end() of what open() would return.
   int64_t find(std::span<const TokenId> tokens, uint64_t scope, int cached) const;
 
-  // Keeps features of committed tokens with their owners, `sequences` by id, whose members `waiting` they
-  // are. Where there are no pages make_room() is called, which reads what waits and drops it.
+  // Keeps features of committed tokens with their owners, `sequences` by id, in the members `waiting`. Where
+  // there are no pages make_room() is called, which reads what waits and drops it.
   template <typename Sequences, typename MakeRoom>
   void absorb(std::span<const CommittedFeatures> committed, Sequences& sequences, MakeRoom&& make_room) {
     for (const CommittedFeatures& features : committed) {

@@ -98,7 +98,7 @@ MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tok
   auto [found, is_new] = sequences_.try_emplace(id);
   Sequence& sequence = found->second;
   if (is_new) {
-    // Entries of earlier sequences lack those of the tail.
+    // Entries of earlier sequences lack the tail's.
     sequence.kv = growth_.cache().open(tail_ ? tokens.first(0) : tokens, scope);
     if (tail_) tail_->open(sequence.tail);
     if (store_) sequence.waiting = store_->open(tokens, scope, sequence.kv.length());
@@ -157,7 +157,7 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
     const std::span<const TokenId> tokens = requests[i].tokens;
     Sequence& sequence = sequences_.at(requests[i].sequence);
     // Cross-attention needs at least one committed token. Without the target self-attention may read tokens
-    // after those.
+    // after them.
     const std::span<const TokenId> uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
     if (tokens.size() < 2 || sequence.kv.length() == 0 || uncached.empty()) continue;
     if (uncached.size() > 1 && !is_remote_) continue;

@@ -21,8 +21,8 @@
 namespace outrider {
 namespace {
 
-// Entry e of a sequence's cache is that of token e's features and token e + 1, so its tokens are those from
-// the second on. Entries of committed tokens are always computed from the target's own features: those of
+// Entry e of a sequence's cache belongs to token e's features and token e + 1, so its tokens begin with the
+// second one. Entries of committed tokens are always computed from the target's own features: entries of
 // drafted ones are given back with the tree.
 class RecurrentDrafter final : public Drafter {
  public:
@@ -164,8 +164,8 @@ void RecurrentDrafter::absorb(std::span<const CommittedFeatures> committed) {
   });
 }
 
-// Computes the entries of the tokens whose features wait, but for the last, which may be the root's.
-// finish_reading() must follow.
+// Computes the entries of the tokens with features that wait, but for the last, which may be the root's. A
+// call of finish_reading() must follow.
 void RecurrentDrafter::read(Sequence& sequence) {
   FeatureStore::Waiting& waiting = sequence.waiting;
   const int64_t count = waiting_of(sequence) - 1;

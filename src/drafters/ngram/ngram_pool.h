@@ -22,8 +22,8 @@ struct NgramPoolOptions {
 };
 
 // The continuations of every short pattern of tokens seen so far; the n-gram pool of TensorRT-LLM with the
-// meaning that its documentation gives the options: keep_all keeps several continuations of a pattern (else
-// one, where a longer one replaces a shorter), use_oldest proposes the first one seen (else the latest).
+// meaning that its documentation gives the options. `keep_all` keeps several continuations of a pattern (else
+// one, where a longer one replaces a shorter), `use_oldest` proposes the first one seen (else the latest).
 // Patterns used longest ago are forgotten when there are more than max_patterns.
 class NgramPool {
  public:

@@ -53,7 +53,7 @@ class HostBackend final : public LayerBackend {
 
   ModelConfig config_;
   ShardExchange exchange_;
-  Range own_tokens_;  // whose rows of the embedding and the output head this shard has
+  Range own_tokens_;  // tokens with rows of embedding and output head in this shard
   LayerOps ops_;
   DecoderWeights weights_;
   Host host_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend for tests whose weights, rows and cached entries are out of everyone's reach, as a device's are:
-// addresses of its rows are no memory, the weights that it shows are noise, and caches know its entries and
-// states by number alone. It computes with a HostBackend of its own, so that results have equal bits unless
+// A backend for tests with weights, rows and cached entries out of everyone's reach, as a device's are.
+// Addresses of its rows are no memory, the weights that it shows are noise, and caches know its entries and
+// states only by number. It computes with its own HostBackend, so that results have equal bits unless
 // something is followed that is only a name.
 #pragma once
 

@@ -39,7 +39,7 @@ class BlockPass {
     return {rows_, batch_->slots, positions_.rotations(rope), positions_.query_factors(rope)};
   }
   // Once the last layer has stored what later rows read, nothing depends any more on rows that are not
-  // wanted: narrows the rows being computed to the wanted ones, in their order, and moves these rows along.
+  // wanted. Narrows the rows being computed to the wanted ones, in their order, and moves these rows along.
   void keep_wanted(std::initializer_list<RowBlock> moved);
   // The rows have chosen this many parts of the block (Block::part_matrices).
   void set_chosen_parts(int64_t count) { chosen_parts_ = count; }
@@ -64,7 +64,7 @@ class BlockPass {
   const ForwardBatch* batch_ = nullptr;
   KvCache* cache_ = nullptr;
   bool has_states_ = false;
-  std::vector<int32_t> wanted_;  // rows of the batch whose logits or states are wanted, ascending
+  std::vector<int32_t> wanted_;  // rows of the batch with wanted logits or states, ascending
   std::vector<int32_t> rows_;    // rows of the batch being computed
   std::vector<AttentionRow> attention_rows_;
   std::vector<RowBlock> narrowed_;  // empty: the running block does not narrow

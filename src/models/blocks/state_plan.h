@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// A staged entry whose state some row of a pass needs: the entry of a row, or of an ancestor of one.
+// A staged entry with a state that some row of a pass needs: the entry of a row, or of an ancestor of one.
 struct StateNode {
   static constexpr int32_t kCommitted = -1;
   static constexpr int32_t kOtherPass = -1;
@@ -21,8 +21,8 @@ struct StateNode {
   int32_t parent = kCommitted;  // node of the same sequence before it; kCommitted: the committed entries
   int32_t row = kOtherPass;   // number among the rows being computed; kOtherPass: an earlier pass computed it
   int32_t update = kNotKept;  // number of its update in the store; kNotKept: the pass applies it
-  // For layers whose states a pass has to go through one by one: the slot of scratch that has the state
-  // before the node, and the slot for the state after it. kStored: the state in the store.
+  // For layers with states that a pass goes through one by one: the slot of scratch that has the state before
+  // the node, and the slot for the state after it. A kStored slot is the state in the store.
   int32_t from = kStored;
   int32_t to = kStored;
 };
@@ -70,7 +70,7 @@ class LayerStates {
 // How the rows of a pass follow one another in each sequence. Layers with states share it.
 class StatePlan {
  public:
-  // rows: those being computed, ascending. Makes room for their updates in the store.
+  // rows: the rows being computed, ascending. Makes room for their updates in the store.
   void build(const ForwardBatch& batch, std::span<const int32_t> rows, StateStore& store);
   std::span<const StateSequence> sequences() const { return {sequences_.data(), count_}; }
   // The states of a layer of the store hold what was committed, and the chains that the pass applied.

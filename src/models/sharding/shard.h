@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which part of a model a rank has. Ranks that share a layer are its shards: each has some attention heads
 // and some output features of every matrix. A product needs all its inputs and each of its outputs is
-// computed by one shard, whole, so outputs have the bits that one rank alone would give them.
+// computed by one shard, whole, so outputs have the bits that a single rank would give them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Shard {
   bool is_whole() const { return count == 1; }
   // The shard's features among `total`. Shards begin with whole panels of every weight layout.
   Range of(int64_t total) const;
-  // Those of all shards.
+  // The features of all shards.
   std::vector<Range> cut(int64_t total) const;
 };
 

@@ -28,7 +28,7 @@ void end_job(Communicator& ranks);
 // Its caller has the page tables of all, because slots mean the same entries in the caches of all ranks.
 class RankedModel final : public Model {
  public:
-  // Errors: those of Model::load() at any rank; a job of another size.
+  // Errors: as of Model::load() at any rank; a job of another size.
   static Result<std::unique_ptr<Model>> load(const ModelFile& file, ModelOptions options,
                                              const RankOptions& ranks);
   ~RankedModel() override;
@@ -39,7 +39,7 @@ class RankedModel final : public Model {
   int64_t weight_bytes() const override { return weight_bytes_; }
   bool maps_weights() const override { return own_->maps_weights(); }
   int64_t streamed_bytes() const override { return own_->streamed_bytes(); }
-  // Shards wake the same experts; those of other pipeline stages are not known here.
+  // Shards activate the same experts; other pipeline stages' are not known here.
   int64_t woken_experts() const override { return own_->woken_experts(); }
   int64_t pass_bytes() const override { return own_->pass_bytes(); }
   Status share_cache(KvCache& cache) override;

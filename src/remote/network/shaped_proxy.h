@@ -36,7 +36,7 @@ struct ProxyOptions {
   std::function<void(bool is_to_target, const std::string& message)> watch = {};
 };
 
-// Forwards TCP connections to a server as a slow or broken network would, on a thread of its own.
+// Forwards TCP connections to a server as a slow or broken network would, on another thread.
 class ShapedProxy {
  public:
   // Error: the port is in use.

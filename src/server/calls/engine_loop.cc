@@ -162,7 +162,7 @@ void EngineLoop::on_progress(CallNumber call, int choice, const Progress& progre
     end(call);
 }
 
-// Adds the trace to the delta that this step made for the choice, or to a delta of its own.
+// Adds the trace to the delta that this step made for the choice, or to a separate delta.
 void EngineLoop::on_trace(const StepTrace& trace) {
   const auto found = traced_.find(trace.request);
   if (found == traced_.end()) return;

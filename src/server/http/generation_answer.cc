@@ -152,8 +152,8 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   co_return is_sent;
 }
 
-// Waits until the engine has accepted or refused a call that streams, since a refusal has a status of its
-// own, and until any other call has finished.
+// Waits until the engine has accepted or refused a call that streams, since a refusal has another status, and
+// until any other call has finished.
 Connection::Task<void> wait_for_engine(Exchange& exchange, const LiveCall& call) {
   Connection& connection = *exchange.connection;
   const bool streams = call.generation->streams();

@@ -17,7 +17,7 @@ enum class DropReason : uint8_t { kSlowReader, kSlowHeader, kSlowBody, kTooMany,
 inline constexpr std::array<std::string_view, 6> kDropReasons = {
     "slow_reader", "slow_header", "slow_body", "too_many_connections", "read_ahead", "tls_handshake"};
 
-// The counters of the server; EngineStatus has those of the engine. Only the I/O thread uses them.
+// The counters of the server; EngineStatus has the engine's. Only the I/O thread uses them.
 class ServerMetrics {
  public:
   ServerMetrics();

@@ -245,7 +245,7 @@ TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
   EXPECT_EQ(unsure.drafted(), 1);
 }
 
-// Levels whose nodes would get no row are not drafted.
+// Levels with nodes that would get no row are not drafted.
 TEST(SpeculationPolicyBatch, RowsAreLimited) {
   const World world{.batch = 8, .acceptance = 0.9, .spread = 0.1, .max_rows = 5};
   EXPECT_GT(BatchSimulation(world, kMaxLevels, true).run(40), 1.2 * plain_rate(world));

@@ -10,7 +10,7 @@
 namespace outrider {
 
 struct AttentionWeights {
-  Projection qkv;                     // queries, keys, values; queries alone where LayerPlace splits them
+  Projection qkv;                     // queries, keys, values; only queries where LayerPlace splits them
   Projection kv;                      // keys and values where they are split from the queries, else empty
   std::vector<float> q_norm, k_norm;  // [head_dim] or [heads * head_dim]; or empty
   std::vector<float> v_norm;          // [head_dim] ones, or empty

@@ -14,7 +14,7 @@ namespace outrider {
 
 // A gated delta net (arXiv 2412.06464), the layer of Qwen3-Next and Qwen3.5. Queries, keys and values pass a
 // short convolution. Every value head has a matrix of state, which decays and then moves, by a rate, towards
-// answering the entry's key with its value; the row's query reads it. All of that depends on one entry alone,
+// answering the entry's key with its value; the row's query reads it. All of that depends only on one entry,
 // so the numbers that a projection makes of it are its update: queries, keys, values, then a rate and a decay
 // for each value head.
 struct DeltaWeights {
@@ -42,7 +42,7 @@ class DeltaOps {
   DeltaOps(const DeltaTraits& traits, float epsilon, const LayerOps& ops);
 
   // y = what every row reads from the states after its own entry, normalised and gated. Applies committed
-  // updates to the states, and those of chains.
+  // updates to the states, and updates of chains.
   void run(const DeltaWeights& net, const StatePlan& plan, const DeltaRows& rows, const LayerStates& states);
 
  private:

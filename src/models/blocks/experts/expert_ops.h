@@ -77,7 +77,7 @@ class ExpertOps {
   std::vector<ExpertChoice> choices_;  // [rows, used]
   std::vector<Product> products_;
   std::vector<int32_t> chosen_;              // experts of all groups
-  std::vector<ExpertGroups::Group> loaded_;  // groups whose experts are readable
+  std::vector<ExpertGroups::Group> loaded_;  // groups with readable experts
 
   // Scratch, one row per place.
   Scratch outputs_;   // [rows, experts]: of the router

@@ -157,7 +157,7 @@ TEST(ExpertOps, AgreesWithDoublePrecision) {
   }
 }
 
-// Gate and up of different types are products of their own, whose outputs are put side by side.
+// Gate and up of different types are separate products; their outputs are put side by side.
 TEST(ExpertOps, PartsOfDifferentTypesAgree) {
   for (const auto kernels : available_kernels()) {
     for (const int rows : {1, 9}) {

@@ -86,7 +86,7 @@ TEST(ChooseExperts, LargeOutputsDoNotOverflow) {
   }
 }
 
-// Every choice has a place of its own among those of its expert, in the order of the rows.
+// Every choice has its own place among the places of its expert, in the order of the rows.
 TEST(ExpertGroups, PlacesAreSortedByExpertThenByRow) {
   std::mt19937 random(1);
   ExpertGroups groups;

@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// Attention whose keys and values are projections of one cached vector of an entry (LatentTraits).
+// Attention with keys and values that are projections of one cached vector of an entry (LatentTraits).
 std::unique_ptr<Block> make_latent_attention(const BlockSite& site);
 
 }  // namespace outrider

@@ -8,7 +8,7 @@ namespace outrider {
 namespace {
 
 constexpr Worker kByItself{0, 1};
-constexpr float kVectorEpsilon = 1e-6F;  // of the norms of latent vectors, whatever that of other norms is
+constexpr float kVectorEpsilon = 1e-6F;  // of the norms of latent vectors, whatever other norms have
 
 // Neighbouring pairs become two halves, which is the order that RoPE turns.
 void split_pairs(const float* pairs, int64_t dim, float* halves) {

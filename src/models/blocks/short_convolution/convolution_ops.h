@@ -12,9 +12,9 @@
 
 namespace outrider {
 
-// A layer of LFM2: out(c * conv(b * x)), where b, c and x are the parts of one projection of the row, and
-// conv is a sum over the last few entries, for every number by itself. Its state is b * x of the last `taps
-// count - 1` entries, and b * x of an entry is its update.
+// A layer of LFM2: out(c * conv(b * x)), where b, c and x are the parts of one projection of the row. conv is
+// a sum over the last few entries, for every number by itself. Its state is b * x of the last `taps count -
+// 1` entries, and b * x of an entry is its update.
 struct ConvolutionWeights {
   Projection input;         // [3 * size, hidden_size]: b, c, x
   std::vector<float> taps;  // [taps count, size], the one of the oldest entry first
@@ -36,7 +36,7 @@ struct ConvolutionRows {
 };
 
 // y = c * conv(b * x) for every row, after the entries before it in its sequence. Applies committed updates
-// to the states, and those of chains.
+// to the states, and updates of chains.
 void convolve(const LayerOps& ops, const ConvolutionWeights& weights, const StatePlan& plan,
               const ConvolutionRows& rows, const LayerStates& states);
 

@@ -19,7 +19,7 @@ namespace outrider {
 std::string system_fingerprint(const ServedModel& model);
 
 uint64_t text_hash(std::string_view text);
-// Letters and digits that depend on `seed` alone.
+// Letters and digits that depend only on `seed`.
 std::string id_text(std::string_view seed, int length);
 
 class Answer : public GenerationCall {

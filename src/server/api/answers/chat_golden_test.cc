@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests in OpenAI's format must be rendered as by transformers' apply_chat_template, whose results are
-// recorded by tools/make_chat_goldens.py.
+// Requests in OpenAI's format must be rendered as by transformers' apply_chat_template;
+// tools/make_chat_goldens.py recorded its results.
 #include <gtest/gtest.h>
 #include <simdjson.h>
 

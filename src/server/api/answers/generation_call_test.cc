@@ -456,7 +456,7 @@ TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
 
     const auto chat = must(model.chat(chat_body(R"("prompt_logprobs":0,"n":2)" + stream)));
     EXPECT_EQ(chat->requests()[0].prompt_logprobs, 0);
-    EXPECT_EQ(chat->requests()[1].prompt_logprobs, -1);  // only the first choice computes those of the prompt
+    EXPECT_EQ(chat->requests()[1].prompt_logprobs, -1);  // only the first choice computes the prompt's
     const size_t tokens = chat->requests()[0].prompt.size();
     ChoiceDelta delta = prompt_news(model);
     delta.prompt_logprobs.resize(tokens - 1);

@@ -35,7 +35,7 @@ class MessageAnswer : public GenerationCall {
   std::string body() final { return whole_body(); }
 
  protected:
-  // Each of these appends events. `index` is that of the part.
+  // Each of these appends events. `index` is the part's.
   virtual void begin(std::string& events) = 0;
   virtual void open_part(size_t index, const MessagePart& part, std::string& events) = 0;
   virtual void extend_part(size_t index, const MessagePart& part, std::string_view text,

@@ -139,8 +139,8 @@ ApiStatus read_allowed_tokens(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
-// Forbids the tokens of a word at the beginning of a text and those of the word after a space. (vLLM leaves
-// the latter out if they are fewer.)
+// Forbids the tokens of a word at the beginning of a text and the tokens of the word after a space. (vLLM
+// leaves the latter out if they are fewer.)
 void add_bad_word(std::string_view word, GenerationSpec& spec) {
   const auto tokens_of = [&](const std::string& text) {
     return spec.model->tokenizer->encode(text, {.add_special = false, .parse_special = false});

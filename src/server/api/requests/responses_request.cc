@@ -128,7 +128,7 @@ ApiResult<ToolUse> read_response_tools(const RequestField& root, ResponsesSpec& 
   return use;
 }
 
-// Begins the conversation with that of an earlier response.
+// Begins the conversation with an earlier response's.
 ApiStatus read_previous(const RequestField& root, const CallContext& context,
                         std::vector<ChatMessage>& messages) {
   const auto field = root.find("previous_response_id");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kAnyArguments = R"({"type":"object"})";
 
-// The first row whose marker occurs in the template is the format.
+// The first row with a marker that occurs in the template is the format.
 struct KnownFormat {
   std::string_view marker;
   ToolFormat format;

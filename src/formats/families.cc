@@ -228,7 +228,7 @@ constexpr ModelFamily kFamilies[] = {
      .read_hf_traits = read_gemma2_traits,
      .derive_traits = derive_gemma2_scales,
      .hf_layout = {.names = kGemmaNames}},
-    // Gemma 3, text: five layers of six have a window and a RoPE base of their own.
+    // Gemma 3, text: five layers of six have a window and another RoPE base.
     {.name = "gemma3",
      .hf_architecture = "Gemma3ForCausalLM",
      .gguf_architecture = "gemma3",

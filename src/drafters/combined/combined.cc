@@ -127,7 +127,7 @@ CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
   return shares;
 }
 
-// Where time has a price, drafts depend on time as it is, and a sequence begins with what others proved.
+// Under the policy `auto` drafts depend on measured times, and a sequence begins with what others proved.
 // Elsewhere they depend only on its text.
 void CombinedDrafter::open_shares(const DraftRequest& request) {
   if (request.rate == 0.0 || sequences_.contains(request.sequence)) return;

@@ -177,7 +177,7 @@ TEST(SpeculationPolicy, AboutAsFastAsTheBestFixedLength) {
   }
 }
 
-// Rows that wake experts of their own cost half a pass each: a level that will not be verified is not
+// Rows that choose experts of no other row cost half a pass each: a level that will not be verified is not
 // drafted.
 TEST(SpeculationPolicy, LevelsAreWorthTheirRows) {
   constexpr double kOfBest = 0.95;

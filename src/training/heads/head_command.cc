@@ -65,7 +65,7 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
 
 void add_head_options(CLI::App& command, HeadOptions& options) {
   command.option_defaults()->group("Head");
-  if (command.get_option_no_throw("--init") == nullptr)  // draft models have one of their own
+  if (command.get_option_no_throw("--init") == nullptr)  // draft models have their own
     command.add_option("--init", options.init, "folder of a head of this kind and shape to begin with");
   command.option_defaults()->group("Optimizer");
   command

@@ -78,7 +78,7 @@ def main():
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("type", choices=TYPES)
     parser.add_argument("output")
-    parser.add_argument("--layers", type=int, help="instead of those of the shape")
+    parser.add_argument("--layers", type=int, help="instead of the layers of the shape")
     options = parser.parse_args()
     hidden, layers, heads, kv_heads, ffn, vocabulary, context = SHAPES[options.shape]
     layers = options.layers or layers

@@ -246,7 +246,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="the program outrider")
     parser.add_argument("--family", action="append", help="only this one; may be repeated")
-    parser.add_argument("--match", default="", help="only cases whose label has this text")
+    parser.add_argument("--match", default="", help="only cases with this text in the label")
     parser.add_argument("--no-gguf", action="store_true")
     parser.add_argument("--keep", help="folder in which the models of failed cases are kept")
     options = parser.parse_args()

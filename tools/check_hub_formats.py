@@ -148,7 +148,7 @@ def check_format(name, program):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("outrider")
-    parser.add_argument("--match", default="", help="only formats whose names contain this text")
+    parser.add_argument("--match", default="", help="only formats with this text in the name")
     options = parser.parse_args()
     failures = 0
     for name in [*FORMATS, "pytorch_model.bin"]:

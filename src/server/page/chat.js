@@ -133,7 +133,7 @@ const chat = (() => {
     return problem;
   }
 
-  // Lets the model answer the messages, which become those of the conversation. False: it did not answer, and the
+  // Lets the model answer the messages, which become the conversation's. False: it did not answer, and the
   // conversation is as it was.
   async function ask(messages) {
     if (store.isFull({...conversation, messages})) {

@@ -35,7 +35,7 @@ const markdown = (() => {
   function codeBlock(code, info) {
     const language = (info || "").trim().split(/\s/)[0].toLowerCase();
     const bar = element("div", {class: "code-bar"}, element("span", {}, language));
-    if (navigator.clipboard !== undefined) {  // browsers have it for HTTPS and this machine alone
+    if (navigator.clipboard !== undefined) {  // browsers have it only for HTTPS and this machine
       const button = element("button", {type: "button", class: "quiet"}, "Copy code");
       button.addEventListener("click", async () => {
         await navigator.clipboard.writeText(code);

@@ -2,7 +2,7 @@
 const MessageView = (() => {
   const {byId, element} = shared;
 
-  const stepsOf = new WeakMap();  // message -> the steps of its answer, in this tab alone
+  const stepsOf = new WeakMap();  // message -> the steps of its answer, only in this tab
   const isMarking = () => byId("marks").checked;
 
   return class {
@@ -13,7 +13,7 @@ const MessageView = (() => {
       this.isRunning = false;
       this.timer = 0;
       this.cost = 0;  // milliseconds of the last rendering
-      this.shownSteps = 0;  // steps whose tokens are on the page
+      this.shownSteps = 0;  // steps with tokens on the page
       this.spans = new Map();  // step -> its elements
       const isUser = message.role === "user";
       this.reasoning = element("div", {class: "reasoning-text"});

@@ -162,7 +162,8 @@ void add_block_options(CLI::App& command, BlockOptions& options) {
   command.add_option("--gamma", options.gamma, "the k-th place that drafts weighs exp(-(k - 1) / gamma)")
       ->check(CLI::PositiveNumber);
   command
-      .add_option("--layer-ids", options.ids, "layers of the target whose outputs it reads; default: spread")
+      .add_option("--layer-ids", options.ids,
+                  "layers of the target that it reads the outputs of; default: spread")
       ->delimiter(',');
   command.add_option("--mask-token", options.mask,
                      "token at places to be drafted; -1: the vocabulary's last");

@@ -286,7 +286,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, const DraftO
 void add_options(CLI::App& command, DraftOptions& options) {
   const auto share = CLI::Range(0.0, 1.0);
   add_shape_options(command, options.shape);
-  command.add_option("--init", options.init, "model folder whose shape and weights to begin with");
+  command.add_option("--init", options.init, "model folder with the shape and weights to begin with");
   command.option_defaults()->group("Distillation");
   command
       .add_option(
@@ -295,7 +295,7 @@ void add_options(CLI::App& command, DraftOptions& options) {
       ->check(CLI::IsMember({"forward", "reverse"}));
   command
       .add_option("--on-policy", options.on_policy,
-                  "share of the steps whose responses the draft writes itself, at --temperature")
+                  "share of the steps where the draft writes the responses itself, at --temperature")
       ->check(share);
   command.add_option(
       "--boost", options.boost,
@@ -324,7 +324,7 @@ HeadRecipe draft_recipe() {
   defaults.hard_share = 0.5;
   return {.command = "draft",
           .decoding_type = Method::kDraftTarget,
-          .description = "Distil a small model of its own, one or several that complement each other",
+          .description = "Distil a separate small model, or several that complement each other",
           .defaults = std::move(defaults),
           .add_options = [options](CLI::App& command) { add_options(command, *options); },
           .make = [options](const HeadContext& context) { return make(context, *options); }};

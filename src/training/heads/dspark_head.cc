@@ -159,7 +159,7 @@ HeadRecipe dspark_recipe() {
   auto options = std::make_shared<DSparkOptions>();
   return {.command = method_key(Method::kDSpark),
           .decoding_type = Method::kDSpark,
-          .description = "Train a DSpark drafter: a block whose places know the token before them",
+          .description = "Train a DSpark drafter: a block with places that know the token before them",
           .add_options = [options](CLI::App& command) { add_options(command, *options); },
           .make = [options](const HeadContext& context) { return make(context, *options); }};
 }

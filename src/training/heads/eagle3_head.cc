@@ -155,7 +155,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
 void add_options(CLI::App& command, Eagle3Options& options) {
   command
       .add_option("--taps", options.taps,
-                  "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
+                  "layers with an input that is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
       ->delimiter(',');
   add_draft_vocab_option(command, options.unroll.draft_vocab, "half of the vocabulary, at most 32000");
   add_loss_vocab_option(command, options.unroll.loss_vocab);

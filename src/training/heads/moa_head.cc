@@ -435,7 +435,7 @@ void add_options(CLI::App& command, MoaOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-lsa", options.without_layers,
                    "cross-attention to the last hidden state instead of all layers' keys and values");
-  command.add_flag("--no-cross", options.without_cross, "self-attention alone");
+  command.add_flag("--no-cross", options.without_cross, "only self-attention");
 }
 
 }  // namespace

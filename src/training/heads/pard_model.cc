@@ -176,7 +176,7 @@ HeadRecipe pard_recipe() {
   defaults.weight_decay = 0.1;
   return {.command = method_key(Method::kPard),
           .decoding_type = Method::kPard,
-          .description = "Distil a small model of its own that drafts all tokens in one pass",
+          .description = "Distil a separate small model that drafts all tokens in one pass",
           .defaults = std::move(defaults),
           .add_options = [options](CLI::App& command) { add_options(command, *options); },
           .make = [options](const HeadContext& context) { return make(context, *options); }};

@@ -43,7 +43,7 @@ void add_batch_options(CLI::App& command, LmOptions& options) {
       ->delimiter(',')
       ->check(positive);
   command.option_defaults()->group("Run");
-  command.add_option("--init", options.init, "model folder of the same shape whose weights to begin with");
+  command.add_option("--init", options.init, "model folder of the same shape with the weights to begin with");
 }
 
 void add_distillation_options(CLI::App& command, LmOptions& options) {

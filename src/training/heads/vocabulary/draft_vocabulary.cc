@@ -33,9 +33,9 @@ Result<at::Tensor> initial_tokens(const HeadContext& context) {
 
 void add_draft_vocab_option(CLI::App& command, int64_t& wanted, const std::string& standard) {
   command
-      .add_option(
-          "--draft-vocab", wanted,
-          "most frequent tokens that it can draft, besides those of --init; 0: those alone, or " + standard)
+      .add_option("--draft-vocab", wanted,
+                  "most frequent tokens that it can draft, besides the tokens of --init; 0: only these, or " +
+                      standard)
       ->check(CLI::NonNegativeNumber);
 }
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/json_text.h"
+#include "server/api/json_writer.h"
 
 namespace outrider {
 namespace {
@@ -20,29 +20,24 @@ std::string_view anthropic_type(int status) {
 }
 
 std::string anthropic_body(const ApiError& error) {
-  std::string body = R"({"type":"error","error":{"type":)";
-  append_json_string(body, anthropic_type(error.status));
-  body += ",\"message\":";
-  append_json_string(body, error.message);
-  return body += "}}";
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().member("type", "error").key("error").begin_object();
+  json.member("type", anthropic_type(error.status)).member("message", error.message);
+  json.end_object().end_object();
+  return body;
 }
 
 }  // namespace
 
 std::string error_body(const ApiError& error, ErrorForm form) {
   if (form == ErrorForm::kAnthropic) return anthropic_body(error);
-  const auto append_or_null = [](std::string& out, const std::string& text) {
-    text.empty() ? void(out += "null") : append_json_string(out, text);
-  };
-  std::string body = R"({"error":{"message":)";
-  append_json_string(body, error.message);
-  body += R"(,"type":)";
-  append_json_string(body, error.type);
-  body += R"(,"param":)";
-  append_or_null(body, error.param);
-  body += R"(,"code":)";
-  append_or_null(body, error.code);
-  return body += "}}";
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().key("error").begin_object().member("message", error.message);
+  json.member("type", error.type).member("param", text_or_null(error.param));
+  json.member("code", text_or_null(error.code)).end_object().end_object();
+  return body;
 }
 
 ApiError not_served_error(std::string_view message) {

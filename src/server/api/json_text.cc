@@ -3,9 +3,6 @@
 
 #include <simdjson.h>
 
-#include <charconv>
-#include <cmath>
-
 #include "base/utf8.h"
 
 namespace outrider {
@@ -52,17 +49,6 @@ void append_valid(std::string& out, std::string_view text) {
   out += text.substr(plain);
 }
 
-template <typename Number>
-void append_number(std::string& out, Number value) {
-  if (!std::isfinite(value)) {
-    out += "null";
-    return;
-  }
-  char digits[32];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), value);
-  out.append(digits, end.ptr);
-}
-
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
@@ -76,13 +62,6 @@ void append_json_string(std::string& out, std::string_view text) {
     text.remove_prefix(1);
   }
   out += '"';
-}
-
-void append_json_number(std::string& out, double value) { append_number(out, value); }
-void append_json_number(std::string& out, float value) { append_number(out, value); }
-
-void append_json_rounded(std::string& out, double value) {
-  append_number(out, std::round(value * 10000.0) / 10000.0);
 }
 
 bool is_json_object(std::string_view text) {

@@ -6,21 +6,21 @@
 
 #include "server/api/answers/stop_reason.h"
 #include "server/api/answers/token_text.h"
-#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
 std::string answer_prefix(const CallContext& context, const Answer::Names& names, std::string_view object) {
-  std::string out = "{\"id\":";
-  append_json_string(out, std::string(names.id_prefix) + context.id);
-  out += ",\"object\":";
-  append_json_string(out, object);
-  out += ",\"created\":" + std::to_string(context.created) + ",\"model\":";
-  append_json_string(out, context.model->name);
-  out += ",\"system_fingerprint\":";
-  append_json_string(out, system_fingerprint(*context.model));
-  return out += ",\"choices\":[";
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("id", std::string(names.id_prefix) + context.id).member("object", object);
+  json.member("created", context.created).member("model", context.model->name);
+  json.member("system_fingerprint", system_fingerprint(*context.model)).key("choices").begin_array();
+  return out;
+}
+
+void write_prompt_member(JsonWriter& json, const std::string& logprobs) {
+  if (!logprobs.empty()) json.key("prompt_logprobs").json(logprobs);
 }
 
 }  // namespace
@@ -74,122 +74,131 @@ Answer::Answer(const GenerationSpec& spec, const CallContext& context, const Nam
   }
 }
 
-void Answer::begin_chunk(std::string& events, int choice) const {
-  events.append(chunk_prefix_).append("{\"index\":").append(std::to_string(choice));
+// Begins a chunk and the object of its one choice.
+JsonWriter Answer::begin_chunk(std::string& events, int choice) const {
+  events += chunk_prefix_;
+  JsonWriter json(events);
+  json.begin_object().member("index", choice);
+  return json;
 }
 
-void Answer::end_chunk(std::string& events, std::string_view last_members) const {
-  events += "}]";
-  if (spec_.continuous_usage) {
-    events += ",\"usage\":";
-    append_usage(events, usage());
-  } else if (spec_.include_usage) {
-    events += ",\"usage\":null";
-  }
-  events.append(last_members).append("}\n\n");
+// Ends the choice and the list of choices of a chunk, which the usage follows.
+void Answer::end_choices(JsonWriter& json) const {
+  json.end_object().end_array();
+  if (!spec_.continuous_usage && !spec_.include_usage) return;
+  json.key("usage");
+  spec_.continuous_usage ? write_usage(json, usage()) : void(json.null());
 }
 
 void Answer::start(std::string& events) {
   if (!spec_.streams) return;
-  for (size_t i = 0; i < choices_.size(); ++i) {
+  for (int i = 0; i < static_cast<int>(choices_.size()); ++i) {
     const size_t before = events.size();
-    begin_chunk(events, static_cast<int>(i));
-    if (begin_choice(static_cast<int>(i), events)) {
-      events += ",\"finish_reason\":null";
-      end_chunk(events);
+    JsonWriter json = begin_chunk(events, i);
+    if (begin_choice(i, json)) {
+      json.key("finish_reason").null();
+      end_choices(json);
+      json.end_object();
+      events += "\n\n";
     } else {
       events.resize(before);
     }
   }
 }
 
-// The member "prompt_logprobs" for the first delta, else nothing.
+// The prompt's log-probabilities for the first delta, else nothing.
 std::string Answer::take_prompt_logprobs(Choice& choice, const ChoiceDelta& delta) const {
-  if (choice.prompt.empty() || delta.is_trace_alone()) return {};
-  std::string out = ",\"prompt_logprobs\":";
-  append_prompt_logprobs(out, tokenizer(), std::exchange(choice.prompt, {}),
-                         {.logprobs = delta.prompt_logprobs, .top = spec_.prompt_logprobs});
+  std::string out;
+  if (choice.prompt.empty() || delta.is_trace_alone()) return out;
+  JsonWriter json(out);
+  write_prompt_logprobs(json, tokenizer(), std::exchange(choice.prompt, {}),
+                        {.logprobs = delta.prompt_logprobs, .top = spec_.prompt_logprobs});
   return out;
 }
 
 void Answer::add(int index, ChoiceDelta delta, std::string& events) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   choice.figures.add(delta);
-  if (spec_.return_token_ids && !spec_.streams) {
-    choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
-  }
   std::string text = std::move(delta.text);
   if (delta.completion && spec_.include_stop) text += matched_stop(spec_, *delta.completion);
-  std::string prompt = take_prompt_logprobs(choice, delta);
+  const std::string prompt = take_prompt_logprobs(choice, delta);
   std::string chunk;
-  begin_chunk(chunk, index);
-  bool has_content = add_choice(index, text, delta, chunk) || !prompt.empty();
+  JsonWriter json = begin_chunk(chunk, index);
+  const bool has_members = add_choice(index, text, delta, json);
   if (spec_.streams) {
-    if (prompt_in_choice_) chunk += std::exchange(prompt, {});
-    if (spec_.return_token_ids && !delta.tokens.empty()) {
-      chunk += ",\"token_ids\":";
-      append_json_integers(chunk, delta.tokens);
-      has_content = true;
+    const bool has_shared_members = add_shared_members(choice, delta, prompt, json);
+    if (has_members || has_shared_members) {
+      json.key("finish_reason").null();
+      end_choices(json);
+      if (!prompt_in_choice_) write_prompt_member(json, prompt);
+      json.end_object();
+      events.append(chunk).append("\n\n");
     }
-    if (choice.speculation && (!delta.tokens.empty() || (delta.trace && delta.trace->nodes.size() > 1))) {
-      choice.speculation->append(chunk, delta);
-      has_content = true;
-    }
-    if (has_content) {
-      chunk += ",\"finish_reason\":null";
-      end_chunk(chunk, prompt);
-      events += chunk;
-    }
-  } else if (!prompt.empty()) {
-    choice.prompt_logprobs = std::move(prompt);
+  } else {
+    if (spec_.return_token_ids)
+      choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    if (!prompt.empty()) choice.prompt_logprobs = prompt;
   }
   if (!delta.completion) return;
   choice.completion = std::move(delta.completion);
   finish_choice(index, events);
 }
 
+// The members of a streamed choice that both endpoints have. Returns whether they justify a chunk.
+bool Answer::add_shared_members(Choice& choice, const ChoiceDelta& delta, const std::string& prompt,
+                                JsonWriter& json) const {
+  if (prompt_in_choice_) write_prompt_member(json, prompt);
+  const bool has_tokens = spec_.return_token_ids && !delta.tokens.empty();
+  if (has_tokens) json.member("token_ids", delta.tokens);
+  const bool has_speculation =
+      choice.speculation && (!delta.tokens.empty() || (delta.trace && delta.trace->nodes.size() > 1));
+  if (has_speculation) choice.speculation->write(json, delta);
+  return !prompt.empty() || has_tokens || has_speculation;
+}
+
 void Answer::finish_choice(int index, std::string& events) {
   --unfinished_;
   if (!spec_.streams) return;
-  begin_chunk(events, index);
-  end_choice(index, events);
-  append_reason(events, index);
-  std::string figures;
-  if (unfinished_ == 0 && !spec_.include_usage) append_single_figures(figures);
-  end_chunk(events, figures);
+  JsonWriter json = begin_chunk(events, index);
+  end_choice(index, json);
+  write_reason(json, index);
+  end_choices(json);
+  if (unfinished_ == 0 && !spec_.include_usage) write_single_figures(json);
+  json.end_object();
+  events += "\n\n";
   if (unfinished_ == 0) end_stream(events);
 }
 
 void Answer::end_stream(std::string& events) {
   if (spec_.include_usage) {
     events += chunk_prefix_;
-    events += "],\"usage\":";
-    append_usage(events, usage());
-    append_single_figures(events);
-    events += "}\n\n";
+    JsonWriter json(events);
+    json.end_array().key("usage");
+    write_usage(json, usage());
+    write_single_figures(json);
+    json.end_object();
+    events += "\n\n";
   }
   events += "data: [DONE]\n\n";
 }
 
 std::string Answer::body() {
   std::string out = whole_prefix_;
+  JsonWriter json(out);
   for (size_t i = 0; i < choices_.size(); ++i) {
-    if (i > 0) out += ',';
-    out += "{\"index\":" + std::to_string(i);
-    whole_choice(static_cast<int>(i), out);
-    if (prompt_in_choice_) out += choices_[i].prompt_logprobs;
-    if (spec_.return_token_ids) {
-      out += ",\"token_ids\":";
-      append_json_integers(out, choices_[i].tokens);
-    }
-    append_reason(out, static_cast<int>(i));
-    out += '}';
+    json.begin_object().member("index", i);
+    whole_choice(static_cast<int>(i), json);
+    if (prompt_in_choice_) write_prompt_member(json, choices_[i].prompt_logprobs);
+    if (spec_.return_token_ids) json.member("token_ids", choices_[i].tokens);
+    write_reason(json, static_cast<int>(i));
+    json.end_object();
   }
-  out += "],\"usage\":";
-  append_usage(out, usage());
-  if (!prompt_in_choice_) out += choices_[0].prompt_logprobs;
-  append_single_figures(out);
-  return out += '}';
+  json.end_array().key("usage");
+  write_usage(json, usage());
+  if (!prompt_in_choice_) write_prompt_member(json, choices_[0].prompt_logprobs);
+  write_single_figures(json);
+  json.end_object();
+  return out;
 }
 
 size_t Answer::text_tokens(const ChoiceDelta& delta) const {
@@ -198,26 +207,26 @@ size_t Answer::text_tokens(const ChoiceDelta& delta) const {
   return delta.tokens.size() - (is_ended_by_token ? 1 : 0);
 }
 
-// Appends OpenAI's finish_reason and vLLM's stop_reason, which is the stop string or stop token.
-void Answer::append_reason(std::string& out, int index) const {
+// Writes OpenAI's finish_reason and vLLM's stop_reason, which is the stop string or stop token.
+void Answer::write_reason(JsonWriter& json, int index) const {
   const std::optional<Completion>& completion = choices_[static_cast<size_t>(index)].completion;
-  out += ",\"finish_reason\":";
   if (!completion) {
-    out += "null";
+    json.key("finish_reason").null();
     return;
   }
   const bool is_stop = completion->finish_reason == FinishReason::kStop;
-  append_json_string(
-      out, is_stop && has_tool_calls(index) ? "tool_calls" : finish_reason_name(completion->finish_reason));
-  out += ",\"stop_reason\":";
+  json.member("finish_reason", is_stop && has_tool_calls(index)
+                                   ? "tool_calls"
+                                   : std::string_view(finish_reason_name(completion->finish_reason)));
+  json.key("stop_reason");
   const auto& stops = spec_.request.stop_tokens;
   if (const std::string stop = matched_stop(spec_, *completion); !stop.empty()) {
-    append_json_string(out, stop);
+    json.value(stop);
   } else if (is_stop && !completion->tokens.empty() &&
              std::find(stops.begin(), stops.end(), completion->tokens.back()) != stops.end()) {
-    out += std::to_string(completion->tokens.back());
+    json.value(completion->tokens.back());
   } else {
-    out += "null";
+    json.null();
   }
 }
 
@@ -234,9 +243,9 @@ Usage Answer::usage() const {
   return total;
 }
 
-void Answer::append_single_figures(std::string& out) const {
+void Answer::write_single_figures(JsonWriter& json) const {
   if (choices_.size() != 1 || !choices_[0].completion) return;
-  append_figures(out, choices_[0].figures, *choices_[0].completion);
+  write_figures(json, choices_[0].figures, *choices_[0].completion);
 }
 
 }  // namespace outrider

@@ -43,16 +43,16 @@ class Answer : public GenerationCall {
   Answer(const GenerationSpec& spec, const CallContext& context, const Names& names,
          std::vector<Request> requests);
 
-  // Each of these appends members of the choice's object, after "index".
+  // Each of these writes members of the choice's object, after "index".
   // The members of the first chunk. False: there is no such chunk.
-  virtual bool begin_choice(int choice, std::string& out) = 0;
-  // Adds a delta. A stream appends its members and returns whether they justify a chunk. `text` is the
+  virtual bool begin_choice(int choice, JsonWriter& json) = 0;
+  // Adds a delta. A stream writes its members and returns whether they justify a chunk. `text` is the
   // delta's text, with the stop string if the request wants it.
-  virtual bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, std::string& out) = 0;
+  virtual bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, JsonWriter& json) = 0;
   // The members of the last chunk, except for the finish reason.
-  virtual void end_choice(int choice, std::string& out) = 0;
+  virtual void end_choice(int choice, JsonWriter& json) = 0;
   // The members of a choice of a whole answer.
-  virtual void whole_choice(int choice, std::string& out) = 0;
+  virtual void whole_choice(int choice, JsonWriter& json) = 0;
   virtual bool has_tool_calls(int) const { return false; }
 
   const GenerationSpec& spec() const { return spec_; }
@@ -67,18 +67,20 @@ class Answer : public GenerationCall {
     std::optional<Completion> completion;  // set when the choice is finished
     std::vector<TokenId> tokens;           // only if the answer lists them
     std::vector<TokenId> prompt;           // kept until its log-probabilities arrive, if they are wanted
-    std::string prompt_logprobs;           // the JSON member, for answers that are not streamed
+    std::string prompt_logprobs;           // their JSON, for answers that are not streamed
     std::optional<SpeculationWriter> speculation;
   };
 
   std::string take_prompt_logprobs(Choice& choice, const ChoiceDelta& delta) const;
-  void begin_chunk(std::string& events, int choice) const;
-  void end_chunk(std::string& events, std::string_view last_members = "") const;
+  JsonWriter begin_chunk(std::string& events, int choice) const;
+  void end_choices(JsonWriter& json) const;
+  bool add_shared_members(Choice& choice, const ChoiceDelta& delta, const std::string& prompt,
+                          JsonWriter& json) const;
   void end_stream(std::string& events);
   void finish_choice(int choice, std::string& events);
-  void append_reason(std::string& out, int choice) const;
+  void write_reason(JsonWriter& json, int choice) const;
   Usage usage() const;
-  void append_single_figures(std::string& out) const;
+  void write_single_figures(JsonWriter& json) const;
 
   GenerationSpec spec_;
   bool prompt_in_choice_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/api/choice_delta.h"
+#include "server/api/json_writer.h"
 
 namespace outrider {
 
@@ -25,8 +26,8 @@ struct Usage {
   int64_t completion_tokens = 0;
 };
 
-void append_usage(std::string& out, const Usage& usage);
-// Appends ,"metrics":{...},"timings":{...} for a call with one choice.
-void append_figures(std::string& out, const ChoiceFigures& figures, const Completion& completion);
+void write_usage(JsonWriter& json, const Usage& usage);
+// Writes the members "metrics" and "timings" for a call with one choice.
+void write_figures(JsonWriter& json, const ChoiceFigures& figures, const Completion& completion);
 
 }  // namespace outrider

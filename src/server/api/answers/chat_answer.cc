@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/answers/chat_answer.h"
 
+#include <utility>
+
 #include "server/api/answers/token_text.h"
-#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
 constexpr Answer::Names kChatNames = {"chatcmpl-", "chat.completion", "chat.completion.chunk"};
-
-void append_member(std::string& out, std::string_view key, std::string_view text) {
-  if (out.back() != '{') out += ',';
-  append_json_string(out, key);
-  out += ':';
-  append_json_string(out, text);
-}
 
 }  // namespace
 
@@ -26,92 +20,84 @@ ChatAnswer::ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Re
   }
 }
 
-bool ChatAnswer::begin_choice(int, std::string& out) {
-  out += R"(,"delta":{"role":"assistant","content":""},"logprobs":null)";
+bool ChatAnswer::begin_choice(int, JsonWriter& json) {
+  json.key("delta").begin_object().member("role", "assistant").member("content", "").end_object();
+  json.key("logprobs").null();
   return true;
 }
 
-bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta, std::string& out) {
+bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta, JsonWriter& json) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   MessageDelta output = choice.parser.push(text, delta.completion.has_value());
+  const size_t listed = delta.logprobs.empty() ? 0 : text_tokens(delta);
+  if (listed > 0) {
+    JsonWriter items(choice.logprobs, !choice.logprobs.empty());
+    write_chat_logprobs(items, tokenizer(), delta.tokens, std::span(delta.logprobs).first(listed));
+  }
   if (spec().streams) {
-    append_delta(out, index, output);
-    append_logprobs(out, delta);
-    return !output.empty() || (!delta.logprobs.empty() && text_tokens(delta) > 0);
+    write_delta(json, index, output);
+    write_logprobs(json, logprobs_ && listed > 0, std::exchange(choice.logprobs, {}));
+    return !output.empty() || listed > 0;
   }
   choice.message.reasoning += output.reasoning;
   choice.message.content += output.content;
   for (auto& call : output.calls) choice.message.calls.push_back(std::move(call));
-  if (delta.logprobs.empty() || text_tokens(delta) == 0) return false;
-  if (!choice.logprobs.empty()) choice.logprobs += ',';
-  append_chat_logprobs(choice.logprobs, tokenizer(), delta.tokens,
-                       std::span(delta.logprobs).first(text_tokens(delta)));
   return false;
 }
 
-void ChatAnswer::append_delta(std::string& out, int index, const MessageDelta& delta) const {
-  out += ",\"delta\":{";
-  if (!delta.reasoning.empty()) append_member(out, "reasoning_content", delta.reasoning);
-  if (!delta.content.empty()) append_member(out, "content", delta.content);
+void ChatAnswer::write_delta(JsonWriter& json, int index, const MessageDelta& delta) const {
+  json.key("delta").begin_object();
+  if (!delta.reasoning.empty()) json.member("reasoning_content", delta.reasoning);
+  if (!delta.content.empty()) json.member("content", delta.content);
   if (!delta.calls.empty()) {
-    out += out.back() == '{' ? "\"tool_calls\":[" : ",\"tool_calls\":[";
+    json.key("tool_calls").begin_array();
     for (const MessageDelta::Call& call : delta.calls) {
-      if (out.back() != '[') out += ',';
-      out += "{\"index\":" + std::to_string(call.index);
-      if (!call.name.empty()) {
-        append_member(out, "id", call_id(index, call.index));
-        append_member(out, "type", "function");
-      }
-      out += ",\"function\":{";
-      if (!call.name.empty()) append_member(out, "name", call.name);
-      append_member(out, "arguments", call.arguments);
-      out += "}}";
+      json.begin_object().member("index", call.index);
+      write_call(json, index, call, !call.name.empty());
     }
-    out += ']';
+    json.end_array();
   }
-  out += '}';
+  json.end_object();
 }
 
-void ChatAnswer::append_logprobs(std::string& out, const ChoiceDelta& delta) const {
-  out += ",\"logprobs\":";
-  if (!logprobs_ || delta.logprobs.empty() || text_tokens(delta) == 0) {
-    out += "null";
+// The members of a call's object, and its end; the name comes with the call's beginning.
+void ChatAnswer::write_call(JsonWriter& json, int index, const MessageDelta::Call& call,
+                            bool has_name) const {
+  if (has_name) json.member("id", call_id(index, call.index)).member("type", "function");
+  json.key("function").begin_object();
+  if (has_name) json.member("name", call.name);
+  json.member("arguments", call.arguments).end_object().end_object();
+}
+
+void ChatAnswer::write_logprobs(JsonWriter& json, bool is_listed, const std::string& items) const {
+  json.key("logprobs");
+  if (!is_listed) {
+    json.null();
     return;
   }
-  out += "{\"content\":[";
-  append_chat_logprobs(out, tokenizer(), delta.tokens, std::span(delta.logprobs).first(text_tokens(delta)));
-  out += "],\"refusal\":null}";
+  json.begin_object().key("content").begin_array();
+  if (!items.empty()) json.json(items);
+  json.end_array().key("refusal").null().end_object();
 }
 
-void ChatAnswer::end_choice(int, std::string& out) { out += ",\"delta\":{},\"logprobs\":null"; }
+void ChatAnswer::end_choice(int, JsonWriter& json) {
+  json.key("delta").begin_object().end_object().key("logprobs").null();
+}
 
-void ChatAnswer::whole_choice(int index, std::string& out) {
+void ChatAnswer::whole_choice(int index, JsonWriter& json) {
   const Choice& choice = choices_[static_cast<size_t>(index)];
   const MessageDelta& message = choice.message;
-  out += R"(,"message":{"role":"assistant","content":)";
-  if (message.content.empty() && !message.calls.empty()) {
-    out += "null";
-  } else {
-    append_json_string(out, message.content);
-  }
-  out += ",\"refusal\":null";
-  if (!message.reasoning.empty()) append_member(out, "reasoning_content", message.reasoning);
+  json.key("message").begin_object().member("role", "assistant").key("content");
+  message.content.empty() && !message.calls.empty() ? json.null() : json.value(message.content);
+  json.key("refusal").null();
+  if (!message.reasoning.empty()) json.member("reasoning_content", message.reasoning);
   if (!message.calls.empty()) {
-    out += ",\"tool_calls\":[";
-    for (const MessageDelta::Call& call : message.calls) {
-      out += out.back() == '[' ? "{" : ",{";
-      append_member(out, "id", call_id(index, call.index));
-      append_member(out, "type", "function");
-      out += ",\"function\":{";
-      append_member(out, "name", call.name);
-      append_member(out, "arguments", call.arguments);
-      out += "}}";
-    }
-    out += ']';
+    json.key("tool_calls").begin_array();
+    for (const MessageDelta::Call& call : message.calls) write_call(json.begin_object(), index, call, true);
+    json.end_array();
   }
-  out += "},\"logprobs\":";
-  logprobs_ ? out.append("{\"content\":[").append(choice.logprobs).append("],\"refusal\":null}")
-            : out += "null";
+  json.end_object();
+  write_logprobs(json, logprobs_, choice.logprobs);
 }
 
 bool ChatAnswer::has_tool_calls(int index) const {

@@ -15,10 +15,10 @@ class ChatAnswer final : public Answer {
   ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests);
 
  protected:
-  bool begin_choice(int choice, std::string& out) override;
-  bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, std::string& out) override;
-  void end_choice(int choice, std::string& out) override;
-  void whole_choice(int choice, std::string& out) override;
+  bool begin_choice(int choice, JsonWriter& json) override;
+  bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, JsonWriter& json) override;
+  void end_choice(int choice, JsonWriter& json) override;
+  void whole_choice(int choice, JsonWriter& json) override;
   bool has_tool_calls(int choice) const override;
 
  private:
@@ -28,8 +28,9 @@ class ChatAnswer final : public Answer {
     std::string logprobs = {};  // items of logprobs.content, if not streamed
   };
 
-  void append_delta(std::string& out, int choice, const MessageDelta& delta) const;
-  void append_logprobs(std::string& out, const ChoiceDelta& delta) const;
+  void write_delta(JsonWriter& json, int choice, const MessageDelta& delta) const;
+  void write_call(JsonWriter& json, int choice, const MessageDelta::Call& call, bool has_name) const;
+  void write_logprobs(JsonWriter& json, bool is_listed, const std::string& items) const;
   std::string call_id(int choice, int call) const;
 
   bool logprobs_;

@@ -3,21 +3,14 @@
 
 #include <utility>
 
-#include "server/api/json_text.h"
-
 namespace outrider {
 namespace {
 
 constexpr Answer::Names kCompletionNames = {"cmpl-", "text_completion", "text_completion", true};
 
-void append_text(std::string& out, std::string_view text) {
-  out += ",\"text\":";
-  append_json_string(out, text);
-}
-
-void append_logprobs(std::string& out, std::optional<CompletionLogprobs>& logprobs) {
-  out += ",\"logprobs\":";
-  logprobs ? logprobs->append_to(out) : void(out += "null");
+void write_logprobs(JsonWriter& json, std::optional<CompletionLogprobs>& logprobs) {
+  json.key("logprobs");
+  logprobs ? logprobs->write_to(json) : void(json.null());
 }
 
 }  // namespace
@@ -35,16 +28,15 @@ CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const CallContext
   }
 }
 
-bool CompletionAnswer::begin_choice(int index, std::string& out) {
+bool CompletionAnswer::begin_choice(int index, JsonWriter& json) {
   const Choice& choice = choices_[static_cast<size_t>(index)];
   if (choice.echo.empty() || !choice.echoed.empty()) return false;
-  append_text(out, choice.echo);
-  out += ",\"logprobs\":null";
+  json.member("text", choice.echo).key("logprobs").null();
   return true;
 }
 
 bool CompletionAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta,
-                                  std::string& out) {
+                                  JsonWriter& json) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   const bool is_first = !choice.echoed.empty() && !delta.is_trace_alone();
   if (is_first) choice.logprobs->add_prompt(std::exchange(choice.echoed, {}), delta.prompt_logprobs);
@@ -55,17 +47,19 @@ bool CompletionAnswer::add_choice(int index, std::string_view text, const Choice
     choice.text += text;
     return false;
   }
-  append_text(out, is_first ? choice.echo + std::string(text) : text);
-  append_logprobs(out, choice.logprobs);
+  json.member("text", is_first ? choice.echo + std::string(text) : std::string(text));
+  write_logprobs(json, choice.logprobs);
   return is_first || !text.empty() || (choice.logprobs && text_tokens(delta) > 0);
 }
 
-void CompletionAnswer::end_choice(int, std::string& out) { out += ",\"text\":\"\",\"logprobs\":null"; }
+void CompletionAnswer::end_choice(int, JsonWriter& json) {
+  json.member("text", "").key("logprobs").null();
+}
 
-void CompletionAnswer::whole_choice(int index, std::string& out) {
+void CompletionAnswer::whole_choice(int index, JsonWriter& json) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  append_text(out, choice.echo + choice.text);
-  append_logprobs(out, choice.logprobs);
+  json.member("text", choice.echo + choice.text);
+  write_logprobs(json, choice.logprobs);
 }
 
 }  // namespace outrider

@@ -16,10 +16,10 @@ class CompletionAnswer final : public Answer {
   CompletionAnswer(const CompletionSpec& spec, const CallContext& context, std::vector<Request> requests);
 
  protected:
-  bool begin_choice(int choice, std::string& out) override;
-  bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, std::string& out) override;
-  void end_choice(int choice, std::string& out) override;
-  void whole_choice(int choice, std::string& out) override;
+  bool begin_choice(int choice, JsonWriter& json) override;
+  bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, JsonWriter& json) override;
+  void end_choice(int choice, JsonWriter& json) override;
+  void whole_choice(int choice, JsonWriter& json) override;
 
  private:
   struct Choice {

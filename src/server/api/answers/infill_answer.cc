@@ -22,28 +22,30 @@ void InfillAnswer::add(int, ChoiceDelta delta, std::string& events) {
   }
 }
 
-void InfillAnswer::append_end(JsonObject& answer) const {
+void InfillAnswer::write_end(JsonWriter& json) const {
   const std::string word = matched_stop(spec_, *completion_);
   const bool is_length = completion_->finish_reason == FinishReason::kLength;
-  answer.text("stop_type", is_length ? "limit" : word.empty() ? "eos" : "word");
-  answer.text("stopping_word", word);
-  answer.integer("tokens_cached", figures_.cached_tokens);
-  answer.flag("truncated", false);
+  json.member("stop_type", is_length ? "limit" : word.empty() ? "eos" : "word");
+  json.member("stopping_word", word);
+  json.member("tokens_cached", figures_.cached_tokens);
+  json.member("truncated", false);
 }
 
 std::string InfillAnswer::object(std::string_view text) const {
   std::string out;
-  {
-    JsonObject answer(out);
-    answer.integer("index", 0);
-    answer.text("content", text);
-    answer.flag("stop", completion_.has_value());
-    answer.text("model", spec_.model->name);
-    answer.integer("tokens_predicted", figures_.completion_tokens);
-    answer.integer("tokens_evaluated", figures_.prompt_tokens);
-    if (completion_) append_end(answer);
-    if (completion_) append_figures(out, figures_, *completion_);
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("index", 0);
+  json.member("content", text);
+  json.member("stop", completion_.has_value());
+  json.member("model", spec_.model->name);
+  json.member("tokens_predicted", figures_.completion_tokens);
+  json.member("tokens_evaluated", figures_.prompt_tokens);
+  if (completion_) {
+    write_end(json);
+    write_figures(json, figures_, *completion_);
   }
+  json.end_object();
   return out;
 }
 

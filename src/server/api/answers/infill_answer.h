@@ -7,7 +7,6 @@
 
 #include "server/api/answers/answer_figures.h"
 #include "server/api/generation_call.h"
-#include "server/api/json_object.h"
 #include "server/api/requests/generation_spec.h"
 
 namespace outrider {
@@ -27,7 +26,7 @@ class InfillAnswer final : public GenerationCall {
 
  private:
   std::string object(std::string_view text) const;
-  void append_end(JsonObject& answer) const;
+  void write_end(JsonWriter& json) const;
 
   GenerationSpec spec_;
   std::vector<Request> requests_;

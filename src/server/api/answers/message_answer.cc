@@ -72,8 +72,14 @@ std::string MessageAnswer::call_id(size_t index) const {
   return id_text(id_ + "/call/" + std::to_string(index), 9);
 }
 
-void begin_event(std::string& events, std::string_view name) {
+JsonWriter begin_event(std::string& events, std::string_view name) {
   events.append("event: ").append(name).append("\ndata: ");
+  return JsonWriter(events);
+}
+
+void end_event(std::string& events, JsonWriter& json) {
+  json.end_object();
+  events += "\n\n";
 }
 
 }  // namespace outrider

@@ -77,7 +77,9 @@ class MessageAnswer : public GenerationCall {
   std::optional<Completion> completion_;
 };
 
-// "event: NAME\ndata: "
-void begin_event(std::string& events, std::string_view name);
+// Appends "event: NAME\ndata: ", which the event's object follows.
+JsonWriter begin_event(std::string& events, std::string_view name);
+// Ends the event and its object.
+void end_event(std::string& events, JsonWriter& json);
 
 }  // namespace outrider

@@ -25,10 +25,10 @@ class MessagesAnswer final : public MessageAnswer {
   std::string whole_body() const override;
 
  private:
-  void append_block(std::string& out, size_t index, bool is_begun) const;
-  void append_message(std::string& out) const;
-  void append_stop(std::string& out) const;
-  void append_usage_object(std::string& out) const;
+  void write_block(JsonWriter& json, size_t index, bool is_begun) const;
+  void write_message(JsonWriter& json) const;
+  void write_stop(JsonWriter& json) const;
+  void write_usage_object(JsonWriter& json) const;
 };
 
 }  // namespace outrider

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "server/api/answers/answer_figures.h"
-#include "server/api/json_object.h"
 
 namespace outrider {
 namespace {
@@ -44,35 +43,24 @@ void EmbeddingsAnswer::add(int choice, ChoiceDelta delta, std::string&) {
   embeddings_[static_cast<size_t>(choice)] = std::move(delta.completion->embedding);
 }
 
-void EmbeddingsAnswer::append_embedding(std::string& out, std::vector<float> embedding) const {
+void EmbeddingsAnswer::write_embedding(JsonWriter& json, std::vector<float> embedding) const {
   if (spec_.dimensions) embedding.resize(static_cast<size_t>(*spec_.dimensions));
   normalize_length(embedding);
-  if (spec_.is_base64) return append_json_string(out, base64_of(embedding));
-  out += '[';
-  for (const float value : embedding) {
-    if (out.back() != '[') out += ',';
-    append_json_number(out, value);
-  }
-  out += ']';
+  spec_.is_base64 ? json.value(base64_of(embedding)) : json.value(embedding);
 }
 
 std::string EmbeddingsAnswer::body() {
   std::string out;
-  {
-    JsonObject answer(out);
-    answer.text("object", "list");
-    answer.key("data") += '[';
-    for (size_t i = 0; i < embeddings_.size(); ++i) {
-      if (i > 0) out += ',';
-      JsonObject item(out);
-      item.text("object", "embedding");
-      item.integer("index", static_cast<int64_t>(i));
-      append_embedding(item.key("embedding"), std::move(embeddings_[i]));
-    }
-    out += ']';
-    answer.text("model", spec_.model->name);
-    append_usage(answer.key("usage"), {.prompt_tokens = prompt_tokens_});
+  JsonWriter json(out);
+  json.begin_object().member("object", "list").key("data").begin_array();
+  for (size_t i = 0; i < embeddings_.size(); ++i) {
+    json.begin_object().member("object", "embedding").member("index", i).key("embedding");
+    write_embedding(json, std::move(embeddings_[i]));
+    json.end_object();
   }
+  json.end_array().member("model", spec_.model->name).key("usage");
+  write_usage(json, {.prompt_tokens = prompt_tokens_});
+  json.end_object();
   return out;
 }
 
@@ -91,11 +79,11 @@ double RerankAnswer::score(size_t document) const {
   return 1 / (1 + std::exp(logprobs_[2 * document + 1] - logprobs_[2 * document]));
 }
 
-void RerankAnswer::append_result(std::string& out, size_t document) const {
-  JsonObject result(out);
-  result.integer("index", static_cast<int64_t>(document));
-  if (spec_.lists_documents) JsonObject(result.key("document")).text("text", spec_.documents[document]);
-  append_json_number(result.key("relevance_score"), score(document));
+void RerankAnswer::write_result(JsonWriter& json, size_t document) const {
+  json.begin_object().member("index", document);
+  if (spec_.lists_documents)
+    json.key("document").begin_object().member("text", spec_.documents[document]).end_object();
+  json.member("relevance_score", score(document)).end_object();
 }
 
 std::string RerankAnswer::body() {
@@ -104,18 +92,12 @@ std::string RerankAnswer::body() {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score(a) > score(b); });
   order.resize(std::min(order.size(), spec_.max_results));
   std::string out;
-  {
-    JsonObject answer(out);
-    answer.text("object", "list");
-    answer.text("model", spec_.model->name);
-    append_usage(answer.key("usage"), {.prompt_tokens = prompt_tokens_});
-    answer.key("results") += '[';
-    for (const size_t document : order) {
-      if (out.back() != '[') out += ',';
-      append_result(out, document);
-    }
-    out += ']';
-  }
+  JsonWriter json(out);
+  json.begin_object().member("object", "list").member("model", spec_.model->name).key("usage");
+  write_usage(json, {.prompt_tokens = prompt_tokens_});
+  json.key("results").begin_array();
+  for (const size_t document : order) write_result(json, document);
+  json.end_array().end_object();
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/api/generation_call.h"
+#include "server/api/json_writer.h"
 #include "server/api/requests/embeddings_request.h"
 #include "server/api/requests/rerank_request.h"
 
@@ -25,7 +26,7 @@ class EmbeddingsAnswer final : public GenerationCall {
   std::string body() override;
 
  private:
-  void append_embedding(std::string& out, std::vector<float> embedding) const;
+  void write_embedding(JsonWriter& json, std::vector<float> embedding) const;
 
   EmbeddingsSpec spec_;
   std::vector<Request> requests_;
@@ -48,7 +49,7 @@ class RerankAnswer final : public GenerationCall {
   std::string body() override;
 
  private:
-  void append_result(std::string& out, size_t document) const;
+  void write_result(JsonWriter& json, size_t document) const;
   double score(size_t document) const;
 
   RerankSpec spec_;

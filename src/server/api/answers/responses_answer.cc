@@ -34,103 +34,90 @@ std::string ResponsesAnswer::item_id(size_t index) const {
 }
 
 template <typename Function>
-void ResponsesAnswer::append_event(std::string& events, std::string_view type, const Function& add_members) {
-  begin_event(events, type);
-  {
-    JsonObject event(events);
-    event.text("type", type);
-    event.integer("sequence_number", sequence_++);
-    add_members(event);
-  }
-  events += "\n\n";
+void ResponsesAnswer::append_event(std::string& events, std::string_view type,
+                                   const Function& write_members) {
+  JsonWriter json = begin_event(events, type);
+  json.begin_object().member("type", type).member("sequence_number", sequence_++);
+  write_members(json);
+  end_event(events, json);
 }
 
 // A part of an item's content.
-void ResponsesAnswer::append_content(std::string& out, PartKind kind, std::string_view text) const {
-  JsonObject content(out);
-  content.text("type", kind == PartKind::kReasoning ? "reasoning_text" : "output_text");
-  content.text("text", text);
-  if (kind == PartKind::kReasoning) return;
-  content.json("annotations", "[]");
-  content.json("logprobs", "[]");
+void ResponsesAnswer::write_content(JsonWriter& json, PartKind kind, std::string_view text) const {
+  const bool is_reasoning = kind == PartKind::kReasoning;
+  json.begin_object().member("type", is_reasoning ? "reasoning_text" : "output_text").member("text", text);
+  if (!is_reasoning) json.key("annotations").json("[]").key("logprobs").json("[]");
+  json.end_object();
 }
 
 // An item of the output; before it has a status, its content is empty.
-void ResponsesAnswer::append_item(std::string& out, size_t index, std::string_view status) const {
+void ResponsesAnswer::write_item(JsonWriter& json, size_t index, std::string_view status) const {
   const MessagePart& part = parts()[index];
   const bool is_begun = status == "in_progress";
-  JsonObject item(out);
-  item.text("id", item_id(index));
+  json.begin_object().member("id", item_id(index));
   if (part.kind == PartKind::kCall) {
-    item.text("type", "function_call");
-    item.text("call_id", call_id(index));
-    item.text("name", part.name);
-    item.text("arguments", is_begun ? "" : part.text);
+    json.member("type", "function_call").member("call_id", call_id(index)).member("name", part.name);
+    json.member("arguments", is_begun ? std::string_view() : part.text);
   } else {
-    item.text("type", part.kind == PartKind::kText ? "message" : "reasoning");
-    part.kind == PartKind::kText ? item.text("role", "assistant") : item.json("summary", "[]");
-    std::string& out_content = item.key("content") += '[';
-    if (!is_begun) append_content(out_content, part.kind, part.text);
-    out_content += ']';
+    const bool is_text = part.kind == PartKind::kText;
+    json.member("type", is_text ? "message" : "reasoning");
+    is_text ? json.member("role", "assistant") : json.key("summary").json("[]");
+    json.key("content").begin_array();
+    if (!is_begun) write_content(json, part.kind, part.text);
+    json.end_array();
   }
-  item.text("status", status);
+  json.member("status", status).end_object();
 }
 
-std::string ResponsesAnswer::response_object(std::string_view status) const {
-  std::string out = "{\"id\":";
-  append_json_string(out, response_id());
-  out.append(R"(,"object":"response","created_at":)").append(std::to_string(created()));
-  out.append(",\"status\":");
-  append_json_string(out, status);
-  out.append(R"(,"background":false,"error":null,"incomplete_details":)");
-  out.append(status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null");
-  out.append(",\"model\":");
-  append_json_string(out, spec().model->name);
-  out.append(echo_).append(",\"output\":[");
-  for (size_t i = 0; status != "in_progress" && i < parts().size(); ++i) {
-    if (i > 0) out += ',';
-    append_item(out, i, i + 1 == parts().size() ? status : "completed");
-  }
-  out += "],\"usage\":";
-  status == "in_progress" ? void(out += "null") : append_usage_object(out);
-  return out += '}';
+void ResponsesAnswer::write_response(JsonWriter& json, std::string_view status) const {
+  const bool is_begun = status == "in_progress";
+  json.begin_object().member("id", response_id()).member("object", "response").member("created_at", created());
+  json.member("status", status).member("background", false).key("error").null();
+  json.key("incomplete_details").json(status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null");
+  json.member("model", spec().model->name).json(echo_).key("output").begin_array();
+  for (size_t i = 0; !is_begun && i < parts().size(); ++i)
+    write_item(json, i, i + 1 == parts().size() ? status : "completed");
+  json.end_array().key("usage");
+  is_begun ? void(json.null()) : write_usage_object(json);
+  json.end_object();
 }
 
-void ResponsesAnswer::append_usage_object(std::string& out) const {
-  JsonObject usage(out);
-  usage.integer("input_tokens", figures().prompt_tokens);
-  usage.json("input_tokens_details", "{\"cached_tokens\":" + std::to_string(figures().cached_tokens) + "}");
-  usage.integer("output_tokens", figures().completion_tokens);
-  usage.json("output_tokens_details", "{\"reasoning_tokens\":" + std::to_string(reasoning_tokens()) + "}");
-  usage.integer("total_tokens", figures().prompt_tokens + figures().completion_tokens);
+void ResponsesAnswer::write_usage_object(JsonWriter& json) const {
+  const ChoiceFigures& count = figures();
+  json.begin_object().member("input_tokens", count.prompt_tokens);
+  json.key("input_tokens_details").begin_object().member("cached_tokens", count.cached_tokens).end_object();
+  json.member("output_tokens", count.completion_tokens);
+  json.key("output_tokens_details").begin_object();
+  json.member("reasoning_tokens", reasoning_tokens()).end_object();
+  json.member("total_tokens", count.prompt_tokens + count.completion_tokens).end_object();
 }
 
 void ResponsesAnswer::begin(std::string& events) {
   for (const std::string_view type : {"response.created", "response.in_progress"}) {
     append_event(events, type,
-                 [&](JsonObject& event) { event.json("response", response_object("in_progress")); });
+                 [&](JsonWriter& json) { write_response(json.key("response"), "in_progress"); });
   }
 }
 
 void ResponsesAnswer::open_part(size_t index, const MessagePart& part, std::string& events) {
-  append_event(events, "response.output_item.added", [&](JsonObject& event) {
-    event.integer("output_index", static_cast<int64_t>(index));
-    append_item(event.key("item"), index, "in_progress");
+  append_event(events, "response.output_item.added", [&](JsonWriter& json) {
+    json.member("output_index", index);
+    write_item(json.key("item"), index, "in_progress");
   });
   if (part.kind == PartKind::kCall) return;
   append_part_event(events, "response.content_part.added", index,
-                    [&](JsonObject& event) { append_content(event.key("part"), part.kind, ""); });
+                    [&](JsonWriter& json) { write_content(json.key("part"), part.kind, ""); });
 }
 
 // An event about the content of an item.
 template <typename Function>
 void ResponsesAnswer::append_part_event(std::string& events, std::string_view type, size_t index,
-                                        const Function& add_members) {
-  append_event(events, type, [&](JsonObject& event) {
-    event.text("item_id", item_id(index));
-    event.integer("output_index", static_cast<int64_t>(index));
-    if (parts()[index].kind != PartKind::kCall) event.integer("content_index", 0);
-    add_members(event);
+                                        const Function& write_members) {
+  append_event(events, type, [&](JsonWriter& json) {
+    json.member("item_id", item_id(index));
+    json.member("output_index", index);
+    if (parts()[index].kind != PartKind::kCall) json.member("content_index", 0);
+    write_members(json);
   });
 }
 
@@ -139,51 +126,55 @@ void ResponsesAnswer::extend_part(size_t index, const MessagePart& part, std::st
   const std::string_view type = part.kind == PartKind::kCall        ? "response.function_call_arguments.delta"
                                 : part.kind == PartKind::kReasoning ? "response.reasoning_text.delta"
                                                                     : "response.output_text.delta";
-  append_part_event(events, type, index, [&](JsonObject& event) {
-    event.text("delta", text);
-    if (part.kind == PartKind::kText) event.json("logprobs", "[]");
+  append_part_event(events, type, index, [&](JsonWriter& json) {
+    json.member("delta", text);
+    if (part.kind == PartKind::kText) json.key("logprobs").json("[]");
   });
 }
 
 void ResponsesAnswer::close_part(size_t index, const MessagePart& part, std::string& events) {
   if (part.kind == PartKind::kCall) {
-    append_part_event(events, "response.function_call_arguments.done", index, [&](JsonObject& event) {
-      event.text("name", part.name);
-      event.text("arguments", part.text);
+    append_part_event(events, "response.function_call_arguments.done", index, [&](JsonWriter& json) {
+      json.member("name", part.name);
+      json.member("arguments", part.text);
     });
   } else {
     const bool is_text = part.kind == PartKind::kText;
     append_part_event(events, is_text ? "response.output_text.done" : "response.reasoning_text.done", index,
-                      [&](JsonObject& event) {
-                        event.text("text", part.text);
-                        if (is_text) event.json("logprobs", "[]");
+                      [&](JsonWriter& json) {
+                        json.member("text", part.text);
+                        if (is_text) json.key("logprobs").json("[]");
                       });
     append_part_event(events, "response.content_part.done", index,
-                      [&](JsonObject& event) { append_content(event.key("part"), part.kind, part.text); });
+                      [&](JsonWriter& json) { write_content(json.key("part"), part.kind, part.text); });
   }
-  append_event(events, "response.output_item.done", [&](JsonObject& event) {
-    event.integer("output_index", static_cast<int64_t>(index));
-    append_item(event.key("item"), index, completion() ? status_of(*completion()) : "completed");
+  append_event(events, "response.output_item.done", [&](JsonWriter& json) {
+    json.member("output_index", index);
+    write_item(json.key("item"), index, completion() ? status_of(*completion()) : "completed");
   });
 }
 
 void ResponsesAnswer::end(std::string& events) {
   const std::string_view status = status_of(*completion());
   append_event(events, "response." + std::string(status),
-               [&](JsonObject& event) { event.json("response", response_object(status)); });
+               [&](JsonWriter& json) { write_response(json.key("response"), status); });
 }
 
 std::string ResponsesAnswer::error_events(const ApiError& error) {
   std::string events;
-  append_event(events, "error", [&](JsonObject& event) {
-    error.code.empty() ? event.json("code", "null") : event.text("code", error.code);
-    event.text("message", error.message);
-    error.param.empty() ? event.json("param", "null") : event.text("param", error.param);
+  append_event(events, "error", [&](JsonWriter& json) {
+    json.member("code", text_or_null(error.code)).member("message", error.message);
+    json.member("param", text_or_null(error.param));
   });
   return events;
 }
 
-std::string ResponsesAnswer::whole_body() const { return response_object(status_of(*completion())); }
+std::string ResponsesAnswer::whole_body() const {
+  std::string out;
+  JsonWriter json(out);
+  write_response(json, status_of(*completion()));
+  return out;
+}
 
 // The answer as the next request of the conversation sees it.
 ChatMessage ResponsesAnswer::said_message() const {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "server/api/answers/message_answer.h"
-#include "server/api/json_object.h"
 #include "server/api/requests/responses_request.h"
 #include "server/api/response_store.h"
 
@@ -29,17 +28,17 @@ class ResponsesAnswer final : public MessageAnswer {
   std::string whole_body() const override;
 
  private:
-  // Append one event; `add_members` adds members after its type and number, and after its item.
+  // Append one event; `write_members` adds members after its type and number, and after its item.
   template <typename Function>
-  void append_event(std::string& events, std::string_view type, const Function& add_members);
+  void append_event(std::string& events, std::string_view type, const Function& write_members);
   template <typename Function>
   void append_part_event(std::string& events, std::string_view type, size_t index,
-                         const Function& add_members);
+                         const Function& write_members);
 
-  void append_item(std::string& out, size_t index, std::string_view status) const;
-  void append_content(std::string& out, MessagePart::Kind kind, std::string_view text) const;
-  void append_usage_object(std::string& out) const;
-  std::string response_object(std::string_view status) const;
+  void write_item(JsonWriter& json, size_t index, std::string_view status) const;
+  void write_content(JsonWriter& json, MessagePart::Kind kind, std::string_view text) const;
+  void write_usage_object(JsonWriter& json) const;
+  void write_response(JsonWriter& json, std::string_view status) const;
   std::string response_id() const;
   std::string item_id(size_t index) const;
   ChatMessage said_message() const;

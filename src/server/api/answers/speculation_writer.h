@@ -18,9 +18,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "server/api/choice_delta.h"
+#include "server/api/json_writer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {
@@ -31,8 +31,8 @@ class SpeculationWriter {
   SpeculationWriter(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special)
       : tokenizer_(std::move(tokenizer)), decoder_(tokenizer_, skip_special) {}
 
-  // Appends ,"speculation":{...}.
-  void append(std::string& out, const ChoiceDelta& delta);
+  // Writes the member "speculation".
+  void write(JsonWriter& json, const ChoiceDelta& delta);
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;

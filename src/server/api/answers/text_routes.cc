@@ -3,7 +3,7 @@
 
 #include "base/quote.h"
 #include "server/api/answers/token_text.h"
-#include "server/api/json_text.h"
+#include "server/api/json_writer.h"
 #include "server/api/requests/chat_request.h"
 #include "server/api/requests/messages_request.h"
 #include "server/api/requests/responses_request.h"
@@ -42,28 +42,26 @@ ApiResult<std::vector<TokenId>> tokens_of_text(const RequestField& root, const S
   return model.tokenizer->encode(text, {.add_special = adds_special, .parse_special = parses_special});
 }
 
-void append_model(std::string& out, const ServedModel& model) {
-  out += R"({"id":)";
-  append_json_string(out, model.name);
-  out += R"(,"object":"model","created":)" + std::to_string(model.created);
-  out += R"(,"owned_by":"outrider","root":)";
-  append_json_string(out, model.name);
-  out += R"(,"parent":null,"max_model_len":)" + std::to_string(model.context);
-  out += R"(,"meta":{"n_vocab":)" + std::to_string(model.vocab_size);
-  out += R"(,"n_ctx":)" + std::to_string(model.context);
-  out += R"(,"n_params":)" + std::to_string(model.info.parameters);
-  out += R"(,"size":)" + std::to_string(model.info.weight_bytes);
-  const std::pair<std::string_view, std::string_view> texts[] = {{"family", model.info.family},
-                                                                 {"weights", model.info.weights},
-                                                                 {"kernels", model.info.kernels},
-                                                                 {"drafter", model.info.drafter}};
-  for (const auto& [key, value] : texts) {
-    out += ',';
-    append_json_string(out, key);
-    out += ':';
-    append_json_string(out, value);
-  }
-  out += "}}";
+// `object` may be empty: Anthropic's answer has no such member.
+std::string input_tokens_body(std::string_view object, std::span<const TokenId> tokens) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  if (!object.empty()) json.member("object", object);
+  json.member("input_tokens", tokens.size()).end_object();
+  return out;
+}
+
+void write_model(JsonWriter& json, const ServedModel& model) {
+  const EngineInfo& info = model.info;
+  json.begin_object().member("id", model.name).member("object", "model").member("created", model.created);
+  json.member("owned_by", "outrider").member("root", model.name).key("parent").null();
+  json.member("max_model_len", model.context).key("meta").begin_object();
+  json.member("n_vocab", model.vocab_size).member("n_ctx", model.context);
+  json.member("n_params", info.parameters).member("size", info.weight_bytes);
+  json.member("family", info.family).member("weights", info.weights);
+  json.member("kernels", info.kernels).member("drafter", info.drafter);
+  json.end_object().end_object();
 }
 
 }  // namespace
@@ -82,18 +80,17 @@ ApiResult<std::string> tokenize_body(std::string_view body, const ServedModel& m
   }
   OUTRIDER_TRY(const bool with_pieces, flag(root, "with_pieces", false));
   OUTRIDER_TRY(const bool with_texts, flag(root, "return_token_strs", with_pieces));
-  std::string out = R"({"count":)" + std::to_string(tokens.size());
-  out += R"(,"max_model_len":)" + std::to_string(model.context) + R"(,"tokens":)";
-  append_json_integers(out, tokens);
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("count", tokens.size()).member("max_model_len", model.context);
+  json.member("tokens", tokens);
   if (with_texts) {
-    out += R"(,"token_strs":[)";
-    for (const TokenId token : tokens) {
-      if (out.back() != '[') out += ',';
-      append_json_string(out, shown_token(*model.tokenizer, token));
-    }
-    out += ']';
+    json.key("token_strs").begin_array();
+    for (const TokenId token : tokens) json.value(shown_token(*model.tokenizer, token));
+    json.end_array();
   }
-  return out += '}';
+  json.end_object();
+  return out;
 }
 
 ApiResult<std::string> detokenize_body(std::string_view body, const ServedModel& model,
@@ -107,9 +104,10 @@ ApiResult<std::string> detokenize_body(std::string_view body, const ServedModel&
     OUTRIDER_TRY(const int64_t token, item.integer(0, model.vocab_size - 1));
     tokens.push_back(static_cast<TokenId>(token));
   }
-  std::string text;
-  append_json_string(text, model.tokenizer->decode(tokens, /*skip_special=*/false));
-  return R"({"content":)" + text + R"(,"prompt":)" + text + "}";
+  const std::string text = model.tokenizer->decode(tokens, /*skip_special=*/false);
+  std::string out;
+  JsonWriter(out).begin_object().member("content", text).member("prompt", text).end_object();
+  return out;
 }
 
 ApiResult<std::string> apply_template_body(std::string_view body, const ServedModel& model,
@@ -117,17 +115,15 @@ ApiResult<std::string> apply_template_body(std::string_view body, const ServedMo
   OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
   OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
   OUTRIDER_TRY(const ChatPrompt prompt, make_chat_prompt(parsed.root(), model, limits));
-  std::string out = R"({"prompt":)";
-  append_json_string(out, prompt.text);
-  out += R"(,"tokens":[)";
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("prompt", prompt.text).key("tokens").begin_array();
   for (const TokenId token : prompt.tokens) {
-    if (out.back() != '[') out += ',';
-    out += R"({"id":)" + std::to_string(token) + R"(,"text":)";
-    append_json_string(out, shown_token(*model.tokenizer, token));
-    out += R"(,"is_special":)";
-    out += model.tokenizer->is_control(token) ? "true}" : "false}";
+    json.begin_object().member("id", token).member("text", shown_token(*model.tokenizer, token));
+    json.member("is_special", model.tokenizer->is_control(token)).end_object();
   }
-  return out += "]}";
+  json.end_array().end_object();
+  return out;
 }
 
 ApiResult<std::string> chat_tokens_body(std::string_view body, const ServedModel& model,
@@ -135,8 +131,7 @@ ApiResult<std::string> chat_tokens_body(std::string_view body, const ServedModel
   OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
   OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
   OUTRIDER_TRY(const ChatPrompt prompt, make_chat_prompt(parsed.root(), model, limits));
-  return R"({"object":"chat.completion.input_tokens","input_tokens":)" +
-         std::to_string(prompt.tokens.size()) + "}";
+  return input_tokens_body("chat.completion.input_tokens", prompt.tokens);
 }
 
 ApiResult<std::string> response_tokens_body(std::string_view body, const ServedModel& model,
@@ -147,8 +142,7 @@ ApiResult<std::string> response_tokens_body(std::string_view body, const ServedM
   context.model = &model;
   context.limits = limits;
   OUTRIDER_TRY(const ResponsesSpec spec, read_responses_request(parsed.root(), context));
-  return R"({"object":"response.input_tokens","input_tokens":)" + std::to_string(spec.prompt.tokens.size()) +
-         "}";
+  return input_tokens_body("response.input_tokens", spec.prompt.tokens);
 }
 
 ApiResult<std::string> message_tokens_body(std::string_view body, const ServedModel& model,
@@ -156,19 +150,23 @@ ApiResult<std::string> message_tokens_body(std::string_view body, const ServedMo
   OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
   OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
   OUTRIDER_TRY(const ChatPrompt prompt, make_messages_prompt(parsed.root(), model, limits));
-  return R"({"input_tokens":)" + std::to_string(prompt.tokens.size()) + "}";
+  return input_tokens_body({}, prompt.tokens);
 }
 
 std::string models_body(const ServedModel& model) {
-  std::string out = R"({"object":"list","data":[)";
-  append_model(out, model);
-  return out += "]}";
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("object", "list").key("data").begin_array();
+  write_model(json, model);
+  json.end_array().end_object();
+  return out;
 }
 
 ApiResult<std::string> model_body(std::string_view name, const ServedModel& model) {
   if (name != model.name) return wrong_model(name, model);
   std::string out;
-  append_model(out, model);
+  JsonWriter json(out);
+  write_model(json, model);
   return out;
 }
 

@@ -4,35 +4,24 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/api/json_text.h"
-
 namespace outrider {
 namespace {
 
 // The value that clients expect for impossible tokens.
 constexpr float kImpossible = -9999.0F;
 
-void append_logprob(std::string& out, float logprob) {
-  append_json_number(out, std::isfinite(logprob) ? logprob : kImpossible);
+float written_logprob(float logprob) { return std::isfinite(logprob) ? logprob : kImpossible; }
+
+// The object stays open.
+void begin_token(JsonWriter& json, std::string_view text, float logprob) {
+  json.begin_object().member("token", text).member("logprob", written_logprob(logprob));
+  json.key("bytes").begin_array();
+  for (const char byte : text) json.value(static_cast<unsigned char>(byte));
+  json.end_array();
 }
 
-// "token":...,"logprob":...,"bytes":[...]
-void append_token(std::string& out, std::string_view text, float logprob) {
-  out += R"({"token":)";
-  append_json_string(out, text);
-  out += R"(,"logprob":)";
-  append_logprob(out, logprob);
-  out += R"(,"bytes":[)";
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i > 0) out += ',';
-    out += std::to_string(static_cast<unsigned char>(text[i]));
-  }
-  out += ']';
-}
-
-void begin_item(std::string& list) {
-  if (!list.empty()) list += ',';
-}
+// Goes on with a list of items.
+JsonWriter next_item(std::string& list) { return JsonWriter(list, !list.empty()); }
 
 int64_t count_code_points(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
@@ -44,57 +33,50 @@ std::string_view shown_token(const Tokenizer& tokenizer, TokenId token) {
   return tokenizer.is_control(token) ? tokenizer.token_piece(token) : tokenizer.token_bytes(token);
 }
 
-void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                          std::span<const TokenLogprobs> logprobs) {
+void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                         std::span<const TokenLogprobs> logprobs) {
   for (size_t i = 0; i < logprobs.size(); ++i) {
-    if (i > 0) out += ',';
-    append_token(out, shown_token(tokenizer, tokens[i]), logprobs[i].logprob);
-    out += R"(,"top_logprobs":[)";
+    begin_token(json, shown_token(tokenizer, tokens[i]), logprobs[i].logprob);
+    json.key("top_logprobs").begin_array();
     for (const auto& [token, logprob] : logprobs[i].top) {
-      if (out.back() != '[') out += ',';
-      append_token(out, shown_token(tokenizer, token), logprob);
-      out += '}';
+      begin_token(json, shown_token(tokenizer, token), logprob);
+      json.end_object();
     }
-    out += "]}";
+    json.end_array().end_object();
   }
 }
 
 namespace {
 
-void append_ranked(std::string& out, const Tokenizer& tokenizer, TokenId token, float logprob, int64_t rank) {
-  if (out.back() != '{') out += ',';
-  out.append("\"").append(std::to_string(token)).append("\":{\"logprob\":");
-  append_logprob(out, logprob);
-  out.append(",\"rank\":").append(std::to_string(rank)).append(",\"decoded_token\":");
-  append_json_string(out, shown_token(tokenizer, token));
-  out += '}';
+void write_ranked(JsonWriter& json, const Tokenizer& tokenizer, TokenId token, float logprob, int64_t rank) {
+  json.key(std::to_string(token)).begin_object();
+  json.member("logprob", written_logprob(logprob)).member("rank", rank);
+  json.member("decoded_token", shown_token(tokenizer, token)).end_object();
 }
 
 }  // namespace
 
-void append_prompt_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                            const PromptLogprobs& list) {
-  out += "[null";
+void write_prompt_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                           const PromptLogprobs& list) {
+  json.begin_array().null();
   for (size_t i = 0; i < list.logprobs.size(); ++i) {
     const TokenLogprobs& one = list.logprobs[i];
     const TokenId token = tokens[i + 1];
-    out += ",{";
-    append_ranked(out, tokenizer, token, one.logprob, one.rank);
+    json.begin_object();
+    write_ranked(json, tokenizer, token, one.logprob, one.rank);
     const size_t max = std::min(one.top.size(), static_cast<size_t>(list.top));
     for (size_t rank = 0; rank < max; ++rank) {
       const auto& [other, logprob] = one.top[rank];
-      if (other != token) append_ranked(out, tokenizer, other, logprob, static_cast<int64_t>(rank) + 1);
+      if (other != token) write_ranked(json, tokenizer, other, logprob, static_cast<int64_t>(rank) + 1);
     }
-    out += '}';
+    json.end_object();
   }
-  out += ']';
+  json.end_array();
 }
 
 void CompletionLogprobs::add_token(TokenId token) {
-  begin_item(tokens_);
-  append_json_string(tokens_, shown_token(*tokenizer_, token));
-  begin_item(offsets_);
-  offsets_ += std::to_string(offset_);
+  next_item(tokens_).value(shown_token(*tokenizer_, token));
+  next_item(offsets_).value(offset_);
   offset_ += count_code_points(decoder_.push(token));
 }
 
@@ -108,35 +90,34 @@ void CompletionLogprobs::add_prompt(std::span<const TokenId> tokens,
 void CompletionLogprobs::add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs) {
   for (size_t i = 0; i < logprobs.size(); ++i) {
     add_token(tokens[i]);
-    begin_item(logprobs_);
-    append_logprob(logprobs_, logprobs[i].logprob);
-    begin_item(tops_);
-    tops_ += '{';
+    const float own = written_logprob(logprobs[i].logprob);
+    next_item(logprobs_).value(own);
+    JsonWriter top = next_item(tops_);
+    top.begin_object();
     bool has_token = false;
     const size_t max = std::min(logprobs[i].top.size(), static_cast<size_t>(top_));
     for (const auto& [token, logprob] : std::span(logprobs[i].top).first(max)) {
-      if (tops_.back() != '{') tops_ += ',';
-      append_json_string(tops_, shown_token(*tokenizer_, token));
-      tops_ += ':';
-      append_logprob(tops_, logprob);
+      top.member(shown_token(*tokenizer_, token), written_logprob(logprob));
       has_token = has_token || token == tokens[i];
     }
-    if (!has_token) {
-      if (tops_.back() != '{') tops_ += ',';
-      append_json_string(tops_, shown_token(*tokenizer_, tokens[i]));
-      tops_ += ':';
-      append_logprob(tops_, logprobs[i].logprob);
-    }
-    tops_ += '}';
+    if (!has_token) top.member(shown_token(*tokenizer_, tokens[i]), own);
+    top.end_object();
   }
 }
 
-void CompletionLogprobs::append_to(std::string& out) {
-  out.append(R"({"tokens":[)").append(tokens_).append(R"(],"token_logprobs":[)").append(logprobs_);
-  out += R"(],"top_logprobs":)";
-  top_ == 0 ? out += "null" : out.append("[").append(tops_).append("]");
-  out.append(R"(,"text_offset":[)").append(offsets_).append("]}");
-  for (std::string* list : {&tokens_, &logprobs_, &tops_, &offsets_}) list->clear();
+void CompletionLogprobs::write_to(JsonWriter& json) {
+  const auto list = [&json](std::string_view name, const std::string& items) {
+    json.key(name).begin_array();
+    if (!items.empty()) json.json(items);
+    json.end_array();
+  };
+  json.begin_object();
+  list("tokens", tokens_);
+  list("token_logprobs", logprobs_);
+  top_ == 0 ? void(json.key("top_logprobs").null()) : list("top_logprobs", tops_);
+  list("text_offset", offsets_);
+  json.end_object();
+  for (std::string* items : {&tokens_, &logprobs_, &tops_, &offsets_}) items->clear();
 }
 
 }  // namespace outrider

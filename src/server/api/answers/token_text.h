@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "outrider/engine.h"
+#include "server/api/json_writer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {
@@ -14,8 +15,8 @@ namespace outrider {
 // The text of a token in lists of tokens: its bytes, or the spelling of a control token.
 std::string_view shown_token(const Tokenizer& tokenizer, TokenId token);
 
-// Appends the log-probabilities of a chat answer: items of logprobs.content, separated by commas.
-void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+// Writes the log-probabilities of a chat answer: items of logprobs.content.
+void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                           std::span<const TokenLogprobs> logprobs);
 
 // Log-probabilities of a prompt in vLLM's format: null for the first token; for every other token an object
@@ -24,7 +25,7 @@ struct PromptLogprobs {
   std::span<const TokenLogprobs> logprobs;  // of tokens[1], tokens[2], ...
   int top = 0;                              // alternatives listed per token
 };
-void append_prompt_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+void write_prompt_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                             const PromptLogprobs& list);
 
 // The four lists of a completion's logprobs, collected token by token.
@@ -36,8 +37,8 @@ class CompletionLogprobs {
   void add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
   // Adds the tokens of a prompt, whose first token has no log-probability. Must come before all others.
   void add_prompt(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
-  // Appends the JSON object with everything that was added since the last call.
-  void append_to(std::string& out);
+  // Writes the object with everything that was added since the last call.
+  void write_to(JsonWriter& json);
 
  private:
   void add_token(TokenId token);

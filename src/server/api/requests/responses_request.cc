@@ -5,7 +5,7 @@
 
 #include "base/quote.h"
 #include "server/api/field_rules.h"
-#include "server/api/json_text.h"
+#include "server/api/json_writer.h"
 #include "server/api/requests/common_fields.h"
 #include "server/api/requests/output_form.h"
 #include "server/api/requests/responses_input.h"
@@ -199,14 +199,12 @@ constexpr std::pair<std::string_view, std::string_view> kEchoed[] = {
 
 std::string echo_of(const RequestField& root, const GenerationSpec& spec) {
   std::string echo;
+  JsonWriter json(echo);
   for (const auto& [name, fallback] : kEchoed) {
     const auto field = root.find(name);
-    echo.append(",\"").append(name).append("\":").append(field ? field->json() : std::string(fallback));
+    json.key(name).json(field ? field->json() : std::string(fallback));
   }
-  echo += ",\"temperature\":";
-  append_json_number(echo, spec.request.sampling.temperature);
-  echo += ",\"top_p\":";
-  append_json_number(echo, spec.request.sampling.top_p);
+  json.member("temperature", spec.request.sampling.temperature).member("top_p", spec.request.sampling.top_p);
   return echo;
 }
 

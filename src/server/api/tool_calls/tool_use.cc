@@ -5,7 +5,7 @@
 
 #include "base/quote.h"
 #include "server/api/field_rules.h"
-#include "server/api/json_text.h"
+#include "server/api/json_writer.h"
 
 namespace outrider {
 namespace {
@@ -97,18 +97,16 @@ ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_
 }
 
 ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use) {
-  std::string json = R"({"type":"function","function":{"name":)";
-  append_json_string(json, tool.name);
-  if (!tool.description.empty()) {
-    json += ",\"description\":";
-    append_json_string(json, tool.description);
-  }
-  json += ",\"parameters\":" + tool.parameters + "}}";
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("type", "function").key("function").begin_object().member("name", tool.name);
+  if (!tool.description.empty()) json.member("description", tool.description);
+  json.key("parameters").json(tool.parameters).end_object().end_object();
   OUTRIDER_RETURN_IF_ERROR(add_known_once(std::move(tool), field, use));
   if (use.json.empty()) {
-    use.json = "[" + json + "]";
+    use.json = "[" + text + "]";
   } else {
-    use.json.insert(use.json.size() - 1, "," + json);
+    use.json.insert(use.json.size() - 1, "," + text);
   }
   use.choice = ToolChoice::kAuto;
   return api_ok();

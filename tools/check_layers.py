@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a source folder includes a folder of a higher rank, or a room includes a room that comes after it. It also
-fails when files include one another in a ring, or a heavy header is read where it is not needed. Usage:
-tools/check_layers.py"""
+fails when files include one another in a ring, a heavy header is read where it is not needed, or two types have one name
+in one namespace. Usage: tools/check_layers.py"""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ RANKS = [
     {"drafters"},
     {"engine"},
     {"remote", "setup"},
-    {"capi", "loadtest", "server", "training"},
+    {"capi", "server", "training"},
     {"cli"},
 ]
 # The rooms of a folder, in the same way: a room may include the rooms that stand before it. The folder's own files may
@@ -38,7 +38,7 @@ ROOMS = {
     "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
     "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
-    "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
+    "remote": [{"protocol"}, {"session"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
@@ -47,11 +47,44 @@ ROOMS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "loadtest", "remote", "server"},
-         "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
+HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "remote", "server"},
+         "nlohmann/": {"cli", "config", "grammar", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
+
+
+# A definition of a type does not stand in these. The second pattern opens, closes or defines a scope.
+NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'|^[ \t]*\#(?:\\\n|[^\n])*""",
+                     re.DOTALL | re.MULTILINE)
+SCOPE = re.compile(r"""\bnamespace\s+(?P<namespace>[\w:]*)\s*\{
+                    |\b(?:enum\s+class|enum|class|struct|union)\s+(?:alignas\([^)]*\)\s*)?(?P<type>\w+)\s*(?:final\s*)?(?::(?!:)[^;{]*)?\{
+                    |[{}]""", re.VERBOSE)
+
+
+def types_of(text):
+    """Yields the names of the types that the text defines in named namespaces, each with its namespaces."""
+    scopes = []  # of each open brace: a namespace, "" for an unnamed one, or None for anything else
+    for match in SCOPE.finditer(NO_CODE.sub(" ", text)):
+        if match.group() == "}":
+            if scopes:
+                scopes.pop()
+            continue
+        name = match.group("type")
+        if name and all(scopes):
+            yield "::".join([*scopes, name])
+        scopes.append(match.group("namespace"))
+
+
+def type_problems(texts):
+    """`texts` are the contents of files by name; yields the types that two of them define."""
+    places = {}
+    for name, text in texts.items():
+        for found in set(types_of(text)):
+            places.setdefault(found, []).append(name)
+    for found, names in sorted(places.items()):
+        if len(names) > 1:
+            yield f"type {found} is defined in {' and in '.join(map(str, names))}"
 
 
 def ranks_of(order):
@@ -162,6 +195,9 @@ def main() -> int:
         for include in INCLUDE.findall(path.read_text(encoding="utf-8")):
             if not include.startswith("outrider/"):
                 problems.append(f"{path.relative_to(root)}: a public header includes '{include}'")
+    code = [path for folder in ("src", "tests", "include") for path in sorted((root / folder).rglob("*"))]
+    problems += type_problems({path.relative_to(root): path.read_text(encoding="utf-8")
+                               for path in code if path.suffix in MODULE_SUFFIXES})
     for ring, count in rings(graph):
         problems.append(f"ring of {count} files: {' -> '.join(ring)}")
     for problem in problems:

@@ -52,7 +52,7 @@ struct TwoSequences {
   PagedCache cache;
   std::vector<int32_t> second;
 
-  TwoSequences(const AttentionShape& shape, const Floats& keys, const Floats& values)
+  TwoSequences(const AttentionTestShape& shape, const Floats& keys, const Floats& values)
       : cache(shape, keys, values), second(cache.pages) {
     const PagedCache other(shape, values, keys);
     const auto pages =
@@ -69,7 +69,7 @@ struct TwoSequences {
 
 class Mixture {
  public:
-  Mixture(const AttentionShape& shape, int32_t committed)
+  Mixture(const AttentionTestShape& shape, int32_t committed)
       : shape_(shape),
         sights_(mixture(committed, static_cast<uint32_t>(committed))),
         entries_(committed + kNodes),
@@ -140,7 +140,7 @@ class Mixture {
     return {shape_, keys, values};
   }
 
-  AttentionShape shape_;
+  AttentionTestShape shape_;
   std::vector<Sight> sights_;
   int32_t entries_;
   Floats keys_;
@@ -160,7 +160,7 @@ TEST(AttentionMixture, RowsAreAsIfAlone) {
       for (const int32_t committed : {1, 31, 50, 64, 100}) {
         const int64_t window = turn % 3 == 2 ? 37 : 0;
         const float softcap = turn % 2 == 1 ? 0.7F : 0.0F;
-        AttentionShape shape = {heads, kv_heads, head_dim, kPages[turn % 3], window, type, {}, softcap};
+        AttentionTestShape shape = {heads, kv_heads, head_dim, kPages[turn % 3], window, type, {}, softcap};
         shape.chunk = turn % 5 == 3 ? 40 : 0;
         if (turn % 4 == 1) shape.sinks = random_floats(heads, 33, 3);
         Mixture mixture(shape, committed);

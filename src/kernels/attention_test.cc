@@ -17,8 +17,8 @@ std::vector<int32_t> numbers_from(int32_t first, int32_t count) {
 }
 
 // Textbook softmax in double precision over a list of entries.
-std::vector<double> expected_attention(const AttentionShape& shape, const Floats& keys, const Floats& values,
-                                       const Floats& q, std::vector<int32_t> list) {
+std::vector<double> expected_attention(const AttentionTestShape& shape, const Floats& keys,
+                                       const Floats& values, const Floats& q, std::vector<int32_t> list) {
   const auto size = static_cast<int64_t>(list.size());
   if (shape.window > 0 && size > shape.window) list.erase(list.begin(), list.end() - shape.window);
   if (shape.chunk > 0) list.erase(list.begin(), list.begin() + (size - 1) / shape.chunk * shape.chunk);
@@ -53,7 +53,7 @@ std::vector<double> expected_attention(const AttentionShape& shape, const Floats
 }
 
 // Against the numbers that the cache holds. Products of bf16 pairs round queries and probabilities as well.
-double tolerance(const KernelTable& table, const AttentionShape& shape) {
+double tolerance(const KernelTable& table, const AttentionTestShape& shape) {
   const bool has_pairs = table.name == "amx" || table.name == "avx512_bf16";
   const bool in_pairs =
       has_pairs && shape.slopes.empty() && shape.type == DType::kBF16 && shape.head_dim % 32 == 0;
@@ -61,7 +61,7 @@ double tolerance(const KernelTable& table, const AttentionShape& shape) {
 }
 
 void expect_near(const Floats& y, const std::vector<double>& expected, const KernelTable& table,
-                 const AttentionShape& shape) {
+                 const AttentionTestShape& shape) {
   ASSERT_EQ(y.size(), expected.size());
   const double allowed = tolerance(table, shape);
   for (size_t i = 0; i < y.size(); ++i)
@@ -75,7 +75,7 @@ struct RoundedCache {
   Floats keys;
   Floats values;
 
-  RoundedCache(const AttentionShape& shape, int32_t length, uint64_t seed, float key_scale = 1)
+  RoundedCache(const AttentionTestShape& shape, int32_t length, uint64_t seed, float key_scale = 1)
       : cache(shape, random_floats(length * shape.entry_size(), seed, key_scale),
               random_floats(length * shape.entry_size(), seed + 1)),
         keys(rounded_to_cache(shape, random_floats(length * shape.entry_size(), seed, key_scale))),
@@ -90,7 +90,7 @@ TEST(Attention, AgreesWithDoublePrecision) {
       for (auto [heads, kv_heads] : head_counts) {
         for (int64_t window : {0, 1, 70}) {
           const float softcap = window == 70 ? 1.5F : 0.0F;
-          const AttentionShape shape = {heads, kv_heads, head_dim, 16, window, type, {}, softcap};
+          const AttentionTestShape shape = {heads, kv_heads, head_dim, 16, window, type, {}, softcap};
           const int32_t length = 150;
           const RoundedCache cache(shape, length, 1);
           const Floats q = random_floats(shape.query_size(), 3, 2);
@@ -111,7 +111,7 @@ TEST(Attention, DistanceBiasAgreesWithDoublePrecision) {
   const int32_t length = 150;
   for (const DType type : kKvTypes) {
     for (const int64_t window : {0, 70}) {
-      AttentionShape shape = {
+      AttentionTestShape shape = {
           6, 2, 64, 16, window, type, {0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F, 0.0078125F}};
       const RoundedCache cache(shape, length, 1);
       const Floats q = random_floats(shape.query_size(), 3, 2);
@@ -131,7 +131,7 @@ TEST(Attention, SinksAndChunksAgreeWithDoublePrecision) {
   for (const DType type : kKvTypes) {
     for (const int64_t chunk : {0, 1, 64, 75, 149}) {
       for (const int64_t window : {0, 70}) {
-        AttentionShape shape = {6, 2, 64, 16, chunk == 0 ? window : 0, type};
+        AttentionTestShape shape = {6, 2, 64, 16, chunk == 0 ? window : 0, type};
         shape.sinks = {-2, 0.5F, 1, 3, -40, 20};
         shape.softcap = window == 70 ? 1.5F : 0;
         shape.chunk = chunk;
@@ -156,7 +156,7 @@ TEST(Attention, TreeRowsSeeTheirAncestorsOnly) {
   const std::vector<int32_t> right = {60, 62, 63, 65};
   for (const DType type : kKvTypes) {
     for (const int64_t head_dim : {40, 64}) {
-      const AttentionShape shape = {6, 2, head_dim, 16, 0, type};
+      const AttentionTestShape shape = {6, 2, head_dim, 16, 0, type};
       const RoundedCache cache(shape, 66, 4);
       const Floats q = random_floats(2 * shape.query_size(), 6);
       for (const KernelTable* table : tables_to_test()) {
@@ -184,7 +184,7 @@ TEST(Attention, ACompactedPathKeepsItsBits) {
   const std::vector<int32_t> path = {62, 65, 66, 70};
   for (const DType type : kKvTypes) {
     for (const int64_t head_dim : {40, 64}) {
-      const AttentionShape shape = {6, 2, head_dim, 16, 0, type};
+      const AttentionTestShape shape = {6, 2, head_dim, 16, 0, type};
       const auto size = static_cast<std::ptrdiff_t>(shape.entry_size());
       const Floats keys = random_floats(71 * shape.entry_size(), 7);
       const Floats values = random_floats(71 * shape.entry_size(), 8);
@@ -212,7 +212,7 @@ TEST(Attention, ACompactedPathKeepsItsBits) {
 TEST(Attention, LargeScoresDoNotOverflow) {
   for (const DType type : kKvTypes) {
     // Queries and keys are so large that one entry takes all; on tiles rounding may not change which one.
-    const AttentionShape shape = {1, 1, 32, 16, 0, type};
+    const AttentionTestShape shape = {1, 1, 32, 16, 0, type};
     const int32_t length = 100;
     const RoundedCache cache(shape, length, 10, 1000);
     Floats q = random_floats(shape.query_size(), 12, 1000);
@@ -229,7 +229,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
 // Scores 95 below the largest have subnormal weights, which cost a hundred cycles each and count for nothing.
 TEST(Attention, WeightsAreZeroBeforeTheyAreSubnormal) {
   for (const DType type : kKvTypes) {
-    const AttentionShape shape = {1, 1, 64, 16, 0, type};
+    const AttentionTestShape shape = {1, 1, 64, 16, 0, type};
     const int32_t length = 100;
     Floats keys(static_cast<size_t>(length * shape.entry_size()));
     for (int32_t entry = 1; entry < length; ++entry) keys[entry * shape.entry_size()] = -95;

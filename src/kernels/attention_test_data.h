@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-struct AttentionShape {
+struct AttentionTestShape {
   int64_t head_count = 6;
   int64_t kv_head_count = 2;
   int64_t head_dim = 40;
@@ -37,7 +37,7 @@ struct PagedCache {
   std::vector<std::byte> v;
   std::vector<int32_t> pages;
 
-  PagedCache(const AttentionShape& shape, const Floats& keys, const Floats& values) {
+  PagedCache(const AttentionTestShape& shape, const Floats& keys, const Floats& values) {
     const int64_t count = static_cast<int64_t>(keys.size()) / shape.entry_size();
     const int64_t page_count = (count + shape.page_size - 1) / shape.page_size + 1;
     pages.resize(static_cast<size_t>(page_count));
@@ -54,7 +54,7 @@ struct PagedCache {
   }
 
  private:
-  void put(const AttentionShape& shape, int64_t slot, const float* key, const float* value) {
+  void put(const AttentionTestShape& shape, int64_t slot, const float* key, const float* value) {
     const auto store = [&](const float* x, std::vector<std::byte>& rows) {
       (*select_kernels("reference"))
           ->store_kv(
@@ -66,7 +66,7 @@ struct PagedCache {
 };
 
 // Rounds `numbers`, head vectors of shape.head_dim, as a cache of the type does.
-inline Floats rounded_to_cache(const AttentionShape& shape, const Floats& numbers) {
+inline Floats rounded_to_cache(const AttentionTestShape& shape, const Floats& numbers) {
   const auto heads = static_cast<int64_t>(numbers.size()) / shape.head_dim;
   const int64_t bytes = cached_head_bytes(shape.type, shape.head_dim);
   std::vector<std::byte> stored(static_cast<size_t>(heads * bytes));
@@ -84,7 +84,7 @@ inline Floats rounded_to_cache(const AttentionShape& shape, const Floats& number
 
 using AttentionKernel = void (*)(const AttentionArgs& args, Worker worker);
 
-inline Floats attend(AttentionKernel kernel, const AttentionShape& shape, const PagedCache& cache,
+inline Floats attend(AttentionKernel kernel, const AttentionTestShape& shape, const PagedCache& cache,
                      const Floats& q, const std::vector<AttentionRow>& rows, int workers) {
   Floats y(q.size(), std::numeric_limits<float>::quiet_NaN());
   AttentionArgs args;

@@ -238,7 +238,7 @@ std::vector<Arrangement> arrangements(int32_t length) {
 // A query, and its entries in pages of every size.
 class AttentionProbe {
  public:
-  AttentionProbe(AttentionKernel kernel, const AttentionShape& shape) : kernel_(kernel), shape_(shape) {
+  AttentionProbe(AttentionKernel kernel, const AttentionTestShape& shape) : kernel_(kernel), shape_(shape) {
     const Floats keys = random_floats(kEntries * shape.entry_size(), 20);
     const Floats values = random_floats(kEntries * shape.entry_size(), 21);
     for (const int64_t page_size : {1, 16, 64}) {
@@ -289,7 +289,7 @@ class AttentionProbe {
  private:
   static constexpr int32_t kEntries = 300;
   AttentionKernel kernel_;
-  AttentionShape shape_;
+  AttentionTestShape shape_;
   std::map<int64_t, PagedCache> caches_;
   Floats query_;
   std::vector<int32_t> entries_;
@@ -311,7 +311,7 @@ TEST(RowInvariance, Attention) {
 TEST(RowInvariance, AttentionWithDistanceBias) {
   for (const KernelTable* table : tables_to_test()) {
     for (const DType type : {DType::kF32, DType::kBF16}) {
-      const AttentionShape shape = {6, 2, 32, 16, 0, type, {0.5F, 0.25F, 0.125F, 0.06F, 0.03F, 0.01F}};
+      const AttentionTestShape shape = {6, 2, 32, 16, 0, type, {0.5F, 0.25F, 0.125F, 0.06F, 0.03F, 0.01F}};
       EXPECT_EQ(AttentionProbe(table->attention, shape).first_variance(), "") << table->name;
     }
   }
@@ -321,7 +321,7 @@ TEST(RowInvariance, AttentionWithSinksAndChunks) {
   for (const KernelTable* table : tables_to_test()) {
     for (const DType type : {DType::kF32, DType::kBF16}) {
       for (const int64_t chunk : {0, 50}) {
-        AttentionShape shape = {6, 2, 32, 16, 0, type};
+        AttentionTestShape shape = {6, 2, 32, 16, 0, type};
         shape.sinks = {-2, 0.5F, 1, 3, -40, 20};
         shape.chunk = chunk;
         EXPECT_EQ(AttentionProbe(table->attention, shape).first_variance(), "") << table->name;

@@ -23,7 +23,10 @@ TEST(JsonWriter, WritesEachKindOfValue) {
   JsonWriter json(text);
   json.begin_array().value("a\"b").value(-3).value(0.1F).value(0.1).value(rounded(1.00006)).value(true);
   json.value(text_or_null("")).value(text_or_null("x")).value(std::vector<int>{1, 2});
-  json.value(std::vector<int>{}).value(std::numeric_limits<double>::infinity()).json(R"({"z":1})").end_array();
+  json.value(std::vector<int>{})
+      .value(std::numeric_limits<double>::infinity())
+      .json(R"({"z":1})")
+      .end_array();
   EXPECT_EQ(text, R"(["a\"b",-3,0.1,0.1,1.0001,true,null,"x",[1,2],[],null,{"z":1}])");
 }
 

@@ -37,7 +37,7 @@ Scenario scenario_of(int vocabulary, uint64_t seed) {
 
 // Drops the nodes that the constraint forbids, as the engine does with chosen nodes.
 void cut_forbidden_by(const Language& language, int vocabulary, TokenTree& tree) {
-  ToyLanguage constraint(language, vocabulary);
+  TinyLanguage constraint(language, vocabulary);
   std::vector<TokenConstraint::State> states = {constraint.start()};
   std::vector<uint8_t> kept = {1};
   bool all_stay = true;

@@ -107,20 +107,20 @@ const ToyModel::Output& ToyModel::after(const Prefix& prefix) {
   return output;
 }
 
-TokenConstraint::State ToyLanguage::state_of(const Prefix& prefix) {
+TokenConstraint::State TinyLanguage::state_of(const Prefix& prefix) {
   const auto [found, is_new] = states_.try_emplace(prefix, static_cast<State>(prefixes_.size()));
   if (is_new) prefixes_.push_back(prefix);
   return found->second;
 }
 
-TokenConstraint::State ToyLanguage::advance(State state, TokenId token) {
+TokenConstraint::State TinyLanguage::advance(State state, TokenId token) {
   Prefix prefix = prefixes_[static_cast<size_t>(state)];
   if (!language_(prefix, token)) return kDead;
   prefix.push_back(token);
   return state_of(prefix);
 }
 
-std::span<const uint64_t> ToyLanguage::allowed(State state) {
+std::span<const uint64_t> TinyLanguage::allowed(State state) {
   word_ = 0;
   for (int token = 0; token < vocabulary_; ++token) {
     if (language_(prefixes_[static_cast<size_t>(state)], token)) word_ |= uint64_t{1} << token;

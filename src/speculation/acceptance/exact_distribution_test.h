@@ -74,9 +74,9 @@ using Prefix = std::vector<TokenId>;
 using Language = std::function<bool(const Prefix&, TokenId)>;
 
 // A constraint with one state per prefix.
-class ToyLanguage final : public TokenConstraint {
+class TinyLanguage final : public TokenConstraint {
  public:
-  ToyLanguage(Language language, int vocabulary) : language_(std::move(language)), vocabulary_(vocabulary) {}
+  TinyLanguage(Language language, int vocabulary) : language_(std::move(language)), vocabulary_(vocabulary) {}
 
   State state_of(const Prefix& prefix);
   State start() override { return state_of({}); }

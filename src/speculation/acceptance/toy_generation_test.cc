@@ -161,7 +161,7 @@ void ToyGeneration::grow_by_policy(Member& member, const Prefix& output, Randomn
   tokens.insert(tokens.end(), output.begin(), output.end());
   TokenHistory history;
   for (const TokenId token : output) history.push(token);
-  ToyLanguage language(member.drafter->draft.language, member.drafter->draft.vocabulary);
+  TinyLanguage language(member.drafter->draft.language, member.drafter->draft.vocabulary);
   const bool has_language = static_cast<bool>(member.drafter->draft.language);
   const DraftRequest request{.tokens = tokens,
                              .prompt_length = static_cast<int>(kToyPromptLength),

@@ -15,10 +15,10 @@ namespace {
 
 const std::string kFolder = std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/chat/";
 
-std::unique_ptr<TestModel> model_of(const std::string& family) {
+std::unique_ptr<TestServedModel> model_of(const std::string& family) {
   simdjson::dom::parser parser;
   const simdjson::dom::element golden = parser.load(kFolder + family + ".json");
-  auto model = std::make_unique<TestModel>(std::string_view(golden["template"]));
+  auto model = std::make_unique<TestServedModel>(std::string_view(golden["template"]));
   model->model().bos_token = "<s>";
   model->model().eos_token = "</s>";
   return model;
@@ -53,7 +53,7 @@ bool is_rewritten(const simdjson::dom::element& body, const TemplateAbilities& a
 }
 
 TEST(ChatGolden, RequestsRenderAsInTransformers) {
-  std::map<std::string, std::unique_ptr<TestModel>> models;
+  std::map<std::string, std::unique_ptr<TestServedModel>> models;
   simdjson::dom::parser parser;
   const simdjson::dom::element golden = parser.load(kFolder + "openai_requests.json");
   int rendered = 0;

@@ -52,9 +52,7 @@ bool CompletionAnswer::add_choice(int index, std::string_view text, const Choice
   return is_first || !text.empty() || (choice.logprobs && text_tokens(delta) > 0);
 }
 
-void CompletionAnswer::end_choice(int, JsonWriter& json) {
-  json.member("text", "").key("logprobs").null();
-}
+void CompletionAnswer::end_choice(int, JsonWriter& json) { json.member("text", "").key("logprobs").null(); }
 
 void CompletionAnswer::whole_choice(int index, JsonWriter& json) {
   Choice& choice = choices_[static_cast<size_t>(index)];

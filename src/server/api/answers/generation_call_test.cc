@@ -35,7 +35,7 @@ std::unique_ptr<GenerationCall> must(ApiResult<std::unique_ptr<GenerationCall>> 
 }
 
 TEST(GenerationCall, MakesRequests) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(chat_body(
       R"("n":3,"temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.1,"seed":-2,"stop":["a","b"],"max_tokens":9,
          "max_completion_tokens":5,"stop_token_ids":[7],"logit_bias":{"9":-100},"ignore_eos":true,"logprobs":true,
@@ -72,7 +72,7 @@ TEST(GenerationCall, MakesRequests) {
 }
 
 TEST(GenerationCall, DefaultsAreTheModels) {
-  TestModel model;
+  TestServedModel model;
   model.model().sampling.top_p = 0.8;
   const auto call = must(model.chat(std::string("{") + kHi + "}"));
   const Request& request = call->requests().front();
@@ -89,7 +89,7 @@ TEST(GenerationCall, DefaultsAreTheModels) {
 }
 
 TEST(GenerationCall, RefusesMoreThanTheContextHolds) {
-  const TestModel model;
+  const TestServedModel model;
   const auto fits = model.completion(R"({"prompt":[1,2,3],"max_tokens":1021})");
   EXPECT_TRUE(fits.ok());
   const auto call = model.completion(R"({"prompt":[1,2,3],"max_tokens":1022})");
@@ -100,7 +100,7 @@ TEST(GenerationCall, RefusesMoreThanTheContextHolds) {
 }
 
 TEST(GenerationCall, RefusesAnotherModel) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = model.chat(chat_body(R"("model":"../../etc/passwd")"));
   ASSERT_FALSE(call.ok());
   EXPECT_EQ(call.error().status, 404);
@@ -110,7 +110,7 @@ TEST(GenerationCall, RefusesAnotherModel) {
 }
 
 TEST(GenerationCall, TakesAllFormsOfPrompts) {
-  const TestModel model;
+  const TestServedModel model;
   EXPECT_EQ(must(model.completion(R"({"prompt":"a b"})"))->requests().size(), 1u);
   EXPECT_EQ(must(model.completion(R"({"prompt":["a","b"],"n":2})"))->requests().size(), 4u);
   EXPECT_THAT(must(model.completion(R"({"prompt":[5,6]})"))->requests()[0].prompt, ElementsAre(5, 6));
@@ -122,7 +122,7 @@ TEST(GenerationCall, TakesAllFormsOfPrompts) {
 }
 
 TEST(GenerationCall, TakesRulesForTokens) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.completion(
       R"({"prompt":"Hi","min_tokens":3,"allowed_token_ids":[5,6],"bad_words":[" red ball","red","loved to"]})"));
   const TokenRules& rules = call->requests()[0].rules;
@@ -134,7 +134,7 @@ TEST(GenerationCall, TakesRulesForTokens) {
 }
 
 TEST(GenerationCall, KeepsTheEndOfAPromptThatIsTooLong) {
-  const TestModel model;
+  const TestServedModel model;
   const auto prompt_of = [&](const std::string& members) {
     return must(model.completion(R"({"prompt":[5,6,7,8],"max_tokens":4,)" + members + "}"))
         ->requests()[0]
@@ -154,7 +154,7 @@ TEST(GenerationCall, KeepsTheEndOfAPromptThatIsTooLong) {
 }
 
 TEST(ChatAnswer, Whole) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(std::string("{") + kHi + "}"));
   std::string events;
   call->start(events);
@@ -182,7 +182,7 @@ TEST(ChatAnswer, Whole) {
 }
 
 TEST(ChatAnswer, Stream) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(chat_body(R"("stream":true,"stream_options":{"include_usage":true})")));
   EXPECT_TRUE(call->streams());
   std::string events;
@@ -216,7 +216,7 @@ TEST(ChatAnswer, Stream) {
 }
 
 TEST(ChatAnswer, StreamsOfSeveralChoicesEndOnce) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(chat_body(R"("stream":true,"n":2)")));
   std::string events;
   call->start(events);
@@ -230,7 +230,7 @@ TEST(ChatAnswer, StreamsOfSeveralChoicesEndOnce) {
 }
 
 TEST(ChatAnswer, LogprobsLeaveTheEndTokenOut) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(chat_body(R"("logprobs":true,"top_logprobs":1)")));
   std::string events;
   ChoiceDelta delta;
@@ -248,7 +248,7 @@ TEST(ChatAnswer, LogprobsLeaveTheEndTokenOut) {
 }
 
 TEST(ChatAnswer, StopStringsMayBePartOfTheOutput) {
-  const TestModel model;
+  const TestServedModel model;
   for (const bool include : {false, true}) {
     const auto call = must(model.chat(chat_body(R"("stop":["END"],"include_stop_str_in_output":)" +
                                                 std::string(include ? "true" : "false"))));
@@ -267,7 +267,7 @@ TEST(ChatAnswer, StopStringsMayBePartOfTheOutput) {
 }
 
 TEST(ChatAnswer, TellsAcceptanceInVllmsShape) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(std::string("{") + kHi + "}"));
   std::string events;
   ChoiceDelta delta = delta_of(model, "a b c");
@@ -295,7 +295,7 @@ TEST(ChatAnswer, TellsAcceptanceInVllmsShape) {
 }
 
 TEST(ChatAnswer, StreamsWhatSpeculationDid) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.chat(chat_body(R"("stream":true,"speculative":{"trace":"detailed"})")));
   EXPECT_TRUE(call->wants_traces());
   std::string events;
@@ -317,7 +317,7 @@ constexpr const char* kTools =
     R"("tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}}}])";
 
 TEST(ChatAnswer, TellsCallsOfTools) {
-  const TestModel model;  // its template shows no tools, so the format is plain
+  const TestServedModel model;  // its template shows no tools, so the format is plain
   for (const bool streams : {false, true}) {
     const auto call =
         must(model.chat(chat_body(std::string(kTools) + ",\"stream\":" + (streams ? "true" : "false"))));
@@ -335,7 +335,7 @@ TEST(ChatAnswer, TellsCallsOfTools) {
 }
 
 TEST(ChatAnswer, ForcedCallsAreConstrained) {
-  const TestModel model;
+  const TestServedModel model;
   const auto free = must(model.chat(chat_body(kTools)));
   EXPECT_EQ(free->requests()[0].constraint, nullptr);
   const auto forced = must(model.chat(chat_body(std::string(kTools) + R"(,"tool_choice":"required","n":2)")));
@@ -354,7 +354,7 @@ TEST(ChatAnswer, ForcedCallsAreConstrained) {
 }
 
 TEST(CompletionAnswer, WholeAndStream) {
-  const TestModel model;
+  const TestServedModel model;
   const std::string prompt = R"("prompt":"Say","echo":true)";
   const auto whole = must(model.completion("{" + prompt + "}"));
   std::string events;
@@ -380,7 +380,7 @@ TEST(CompletionAnswer, WholeAndStream) {
 }
 
 TEST(CompletionAnswer, Logprobs) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = must(model.completion(R"({"prompt":"x","logprobs":1})"));
   EXPECT_EQ(call->requests()[0].logprobs, 1);
   std::string events;
@@ -398,7 +398,7 @@ TEST(CompletionAnswer, Logprobs) {
 }
 
 // The first delta of a prompt "ab", with the log-probabilities of its second token.
-ChoiceDelta prompt_news(const TestModel& model) {
+ChoiceDelta prompt_news(const TestServedModel& model) {
   const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
   ChoiceDelta delta = delta_of(model, "a");
   delta.logprobs = {{.logprob = -2.0F, .top = {{b, -0.25F}, {a, -2.0F}}}};
@@ -407,7 +407,7 @@ ChoiceDelta prompt_news(const TestModel& model) {
 }
 
 TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
-  const TestModel model;
+  const TestServedModel model;
   const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
   const std::string prompt = "\"prompt\":[" + std::to_string(a) + "," + std::to_string(b) + "]";
   const std::string expected = R"("logprobs":{"tokens":["a","b","a"],"token_logprobs":[null,-1.5,-2],)"
@@ -433,7 +433,7 @@ TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
 }
 
 TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
-  const TestModel model;
+  const TestServedModel model;
   const std::string a = std::to_string(model.tokens("a").front());
   const std::string b = std::to_string(model.tokens("b").front());
   const std::string second = R"("prompt_logprobs":[null,{")" + b +
@@ -470,7 +470,7 @@ TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
 }
 
 TEST(GenerationCall, PromptLogprobsAreBounded) {
-  const TestModel model;
+  const TestServedModel model;
   std::string tokens = "1";
   for (int i = 1; i < 1000; ++i) tokens += ",1";
   const std::string prompt = R"({"prompt":[)" + tokens + R"(],"max_tokens":1,)";

@@ -19,20 +19,20 @@ constexpr std::string_view kShowing =
     "{{ 'quiet' if enable_thinking is defined and not enable_thinking }}{# </think> #}";
 constexpr std::string_view kHiMessage = R"("max_tokens":50,"messages":[{"role":"user","content":"Hi"}])";
 
-std::unique_ptr<GenerationCall> message_call(const TestModel& model, const std::string& body) {
+std::unique_ptr<GenerationCall> message_call(const TestServedModel& model, const std::string& body) {
   auto call = model.message(body);
   EXPECT_TRUE(call.ok()) << call.error().message;
   return call.ok() ? std::move(call).value() : nullptr;
 }
 
-std::string prompt_of_message(const TestModel& model, const std::string& body) {
+std::string prompt_of_message(const TestServedModel& model, const std::string& body) {
   const auto call = message_call(model, body);
   return call == nullptr ? "refused"
                          : model.context().model->tokenizer->decode(call->requests()[0].prompt, false);
 }
 
 TEST(Messages, ReadTheirBlocks) {
-  const TestModel model(kShowing);
+  const TestServedModel model(kShowing);
   EXPECT_EQ(prompt_of_message(
                 model,
                 R"({"max_tokens":5,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],
@@ -51,14 +51,14 @@ TEST(Messages, ReadTheirBlocks) {
 }
 
 TEST(Messages, ContinueTheAssistantsText) {
-  const TestModel model;
+  const TestServedModel model;
   EXPECT_THAT(prompt_of_message(model, R"({"max_tokens":5,"messages":[{"role":"user","content":"Count"},
       {"role":"assistant","content":"one, two"}]})"),
               EndsWith("<|im_start|>assistant\none, two"));
 }
 
 TEST(Messages, NameWhatTheyRefuse) {
-  const TestModel model;
+  const TestServedModel model;
   const auto param = [&](const std::string& body) {
     const auto call = model.message(body);
     return call.ok() ? "accepted" : call.error().param;
@@ -77,7 +77,7 @@ TEST(Messages, NameWhatTheyRefuse) {
 }
 
 TEST(Messages, TakeMoreTokensThanFit) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call =
       message_call(model, R"({"max_tokens":32000,"messages":[{"role":"user","content":"Hi"}]})");
   const Request& request = call->requests()[0];
@@ -85,7 +85,7 @@ TEST(Messages, TakeMoreTokensThanFit) {
 }
 
 TEST(Messages, StreamBlocks) {
-  const TestModel model(kShowing);
+  const TestServedModel model(kShowing);
   const auto call =
       message_call(model, "{" + std::string(kHiMessage) +
                               R"(,"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}]})");
@@ -115,7 +115,7 @@ TEST(Messages, StreamBlocks) {
 }
 
 TEST(Messages, TellWhyTheyStop) {
-  const TestModel model;
+  const TestServedModel model;
   const auto body_after = [&](const std::string& fields, ChoiceDelta last) {
     const auto call = message_call(model, "{" + std::string(kHiMessage) + fields + "}");
     std::string none;
@@ -133,7 +133,7 @@ TEST(Messages, TellWhyTheyStop) {
 }
 
 TEST(Messages, CountTheirTokens) {
-  const TestModel model;
+  const TestServedModel model;
   const auto count = message_tokens_body(R"({"model":"small","messages":[{"role":"user","content":"Hi"}]})",
                                          *model.context().model);
   ASSERT_TRUE(count.ok()) << count.error().message;

@@ -13,12 +13,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-ApiResult<std::unique_ptr<GenerationCall>> embeddings_call(const TestModel& model, const std::string& body) {
+ApiResult<std::unique_ptr<GenerationCall>> embeddings_call(const TestServedModel& model,
+                                                           const std::string& body) {
   return parse_call(Endpoint::kEmbeddings, body, model.context());
 }
 
 // Embeds texts as means of four numbers.
-class EmbeddingModel : public TestModel {
+class EmbeddingModel : public TestServedModel {
  public:
   EmbeddingModel() {
     model().hidden_size = 4;
@@ -105,7 +106,7 @@ TEST(Embeddings, ErrorsNameTheField) {
 }
 
 // A model that ranks texts. Its tokenizer has bytes, and words that are merged from them.
-class RankingModel : public TestModel {
+class RankingModel : public TestServedModel {
  public:
   RankingModel() {
     TokenizerSpec spec;
@@ -124,7 +125,8 @@ class RankingModel : public TestModel {
   }
 };
 
-ApiResult<std::unique_ptr<GenerationCall>> rerank_call(const TestModel& model, const std::string& body) {
+ApiResult<std::unique_ptr<GenerationCall>> rerank_call(const TestServedModel& model,
+                                                       const std::string& body) {
   return parse_call(Endpoint::kRerank, body, model.context());
 }
 
@@ -175,7 +177,7 @@ TEST(Rerank, ErrorsNameTheField) {
 }
 
 TEST(Rerank, IsAnsweredByRerankersAndEmbeddingsByOtherModels) {
-  TestModel model;
+  TestServedModel model;
   const auto ranks = parse_call(Endpoint::kRerank, R"({"query":"a","documents":["b"]})", model.context());
   ASSERT_FALSE(ranks.ok());
   EXPECT_EQ(ranks.error().status, 501);

@@ -138,7 +138,7 @@ void expect_outcome(const ApiResult<std::unique_ptr<GenerationCall>>& call, cons
 }
 
 template <typename Fields>
-Tally try_all(const TestModel& model, Endpoint endpoint, const Fields& fields) {
+Tally try_all(const TestServedModel& model, Endpoint endpoint, const Fields& fields) {
   const bool is_chat = endpoint == Endpoint::kChatCompletions;
   const std::string base = is_chat ? R"("messages":[{"role":"user","content":"Hi"}])" : R"("prompt":"Hi")";
   Tally tally;
@@ -166,7 +166,7 @@ Tally try_all(const TestModel& model, Endpoint endpoint, const Fields& fields) {
 }
 
 TEST(RequestFields, TakeWhatTheyShouldAndNameThemselvesElse) {
-  const TestModel model;
+  const TestServedModel model;
   Tally total;
   for (const Tally& tally :
        {try_all(model, Endpoint::kChatCompletions, kCommon), try_all(model, Endpoint::kCompletions, kCommon),
@@ -179,7 +179,7 @@ TEST(RequestFields, TakeWhatTheyShouldAndNameThemselvesElse) {
   EXPECT_GE(total.accepted, 200);
 }
 
-std::string param_of(const TestModel& model, const std::string& members) {
+std::string param_of(const TestServedModel& model, const std::string& members) {
   const auto call = model.chat(R"({"messages":[{"role":"user","content":"Hi"}],)" + members + "}");
   return call.ok() ? "accepted" : call.error().param;
 }
@@ -246,17 +246,17 @@ constexpr std::pair<const char*, const char*> kMemberErrors[] = {
 };
 
 TEST(RequestFields, NameTheMemberInside) {
-  const TestModel model;
+  const TestServedModel model;
   for (const auto& [members, param] : kMemberErrors) EXPECT_EQ(param_of(model, members), param) << members;
 }
 
-std::string message_param(const TestModel& model, const std::string& messages) {
+std::string message_param(const TestServedModel& model, const std::string& messages) {
   const auto call = model.chat(R"({"messages":)" + messages + "}");
   return call.ok() ? "accepted" : call.error().param;
 }
 
 TEST(RequestFields, NameWhatIsWrongInMessages) {
-  const TestModel model;
+  const TestServedModel model;
   const std::pair<const char*, const char*> cases[] = {
       {R"([])", "messages"},
       {R"([3])", "messages[0]"},
@@ -281,7 +281,7 @@ TEST(RequestFields, NameWhatIsWrongInMessages) {
 }
 
 TEST(RequestFields, RefuseWhatIsNoJsonObject) {
-  const TestModel model;
+  const TestServedModel model;
   for (const char* body : {"", " ", "null", "[]", "3", "{", "{}}", "{\"a\":NaN}", "{\"a\":1e400}",
                            "{\"a\":01}", "{'a':1}", "{\"a\":\"\\x\"}", "\xEF\xBB\xBF{}", "{\"a\":-}"}) {
     const auto call = model.chat(body);
@@ -292,7 +292,7 @@ TEST(RequestFields, RefuseWhatIsNoJsonObject) {
 }
 
 TEST(RequestFields, LimitsHoldExactly) {
-  const TestModel model;
+  const TestServedModel model;
   const auto nested = [](int depth) {
     std::string text = R"({"messages":[{"role":"user","content":"x"}],"metadata":)";
     for (int i = 0; i < depth; ++i) text += '[';
@@ -331,7 +331,7 @@ TEST(RequestFields, LimitsHoldExactly) {
 }
 
 TEST(RequestFields, ListWhatMeansNothing) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = model.chat(
       R"({"messages":[{"role":"user","content":"x","mood":1}],"user":"me","cache_prompt":true,"store":false})");
   ASSERT_TRUE(call.ok()) << call.error().message;
@@ -340,14 +340,14 @@ TEST(RequestFields, ListWhatMeansNothing) {
 }
 
 TEST(RequestFields, RefuseWhatNoServerKnows) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = model.completion(R"({"prompt":"x","max_token":3})");
   ASSERT_FALSE(call.ok());
   EXPECT_EQ(call.error().message, "max_token: is not known here; leave it out");
 }
 
 TEST(RequestFields, HaveTheNamesOfLlamaServer) {
-  const TestModel model;
+  const TestServedModel model;
   auto call =
       model.completion(R"({"prompt":"x","n_predict":3,"repeat_penalty":1.5,"repeat_last_n":-1,"seed":-1})");
   ASSERT_TRUE(call.ok()) << call.error().message;
@@ -376,7 +376,7 @@ bool takes(TokenConstraint& constraint, const std::vector<TokenId>& tokens) {
 }
 
 TEST(RequestFields, TakeASchemaBesideAnyJsonFormat) {
-  const TestModel model;
+  const TestServedModel model;
   const std::string schema = R"("schema":{"type":"object","properties":{"a":{"const":1}},"required":["a"]})";
   for (const std::string& format :
        {R"({"type":"json_object",)" + schema + "}", R"({"type":"json_schema",)" + schema + "}",

@@ -71,7 +71,10 @@ void ResponsesAnswer::write_item(JsonWriter& json, size_t index, std::string_vie
 
 void ResponsesAnswer::write_response(JsonWriter& json, std::string_view status) const {
   const bool is_begun = status == "in_progress";
-  json.begin_object().member("id", response_id()).member("object", "response").member("created_at", created());
+  json.begin_object()
+      .member("id", response_id())
+      .member("object", "response")
+      .member("created_at", created());
   json.member("status", status).member("background", false).key("error").null();
   json.key("incomplete_details").json(status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null");
   json.member("model", spec().model->name).json(echo_).key("output").begin_array();

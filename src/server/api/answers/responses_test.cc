@@ -21,13 +21,13 @@ constexpr std::string_view kThinker =
 constexpr std::string_view kTool =
     R"("tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object"}}])";
 
-std::unique_ptr<GenerationCall> response_call(const TestModel& model, const std::string& body) {
+std::unique_ptr<GenerationCall> response_call(const TestServedModel& model, const std::string& body) {
   auto call = model.response(body);
   EXPECT_TRUE(call.ok()) << call.error().message;
   return call.ok() ? std::move(call).value() : nullptr;
 }
 
-std::string prompt_of_response(const TestModel& model, const std::string& body) {
+std::string prompt_of_response(const TestServedModel& model, const std::string& body) {
   const auto call = response_call(model, body);
   return call == nullptr ? "refused"
                          : model.context().model->tokenizer->decode(call->requests()[0].prompt, false);
@@ -42,7 +42,8 @@ std::string event_names(const std::string& events) {
   return names;
 }
 
-std::string answer_in_events(const TestModel& model, GenerationCall& call, std::vector<std::string> texts) {
+std::string answer_in_events(const TestServedModel& model, GenerationCall& call,
+                             std::vector<std::string> texts) {
   std::string events, whole;
   call.start(events);
   for (const std::string& text : texts) {
@@ -54,7 +55,7 @@ std::string answer_in_events(const TestModel& model, GenerationCall& call, std::
 }
 
 TEST(Responses, ReadTheirItems) {
-  const TestModel model(kThinker);
+  const TestServedModel model(kThinker);
   EXPECT_EQ(prompt_of_response(model, R"({"input":"Hi","instructions":"Be brief."})"),
             "[system:Be brief.][user:Hi]");
   EXPECT_EQ(
@@ -75,7 +76,7 @@ TEST(Responses, ReadTheirItems) {
 }
 
 TEST(Responses, NameWhatTheyRefuse) {
-  const TestModel model;
+  const TestServedModel model;
   const auto param = [&](const std::string& body) {
     const auto call = model.response(body);
     return call.ok() ? "accepted" : call.error().param;
@@ -100,7 +101,7 @@ TEST(Responses, NameWhatTheyRefuse) {
 }
 
 TEST(Responses, StreamTextCallsAndReasoning) {
-  const TestModel model(kThinker);
+  const TestServedModel model(kThinker);
   const auto call = response_call(model, R"({"input":"Hi","stream":true,)" + std::string(kTool) + "}");
   const std::string events =
       answer_in_events(model, *call,
@@ -123,7 +124,7 @@ TEST(Responses, StreamTextCallsAndReasoning) {
 }
 
 TEST(Responses, ContinueOneAnother) {
-  TestModel model(kThinker);
+  TestServedModel model(kThinker);
   const auto first =
       response_call(model, R"({"input":"Hi","instructions":"once",)" + std::string(kTool) + "}");
   std::string none;
@@ -143,7 +144,7 @@ TEST(Responses, ContinueOneAnother) {
 }
 
 TEST(Responses, AreNotKeptWhereTheClientSaysSo) {
-  const TestModel model(kThinker);
+  const TestServedModel model(kThinker);
   const auto call = response_call(model, R"({"input":"Hi","store":false})");
   std::string none;
   call->add(0, last_delta("", {}), none);
@@ -151,7 +152,7 @@ TEST(Responses, AreNotKeptWhereTheClientSaysSo) {
 }
 
 TEST(Responses, TellWhyTheyAreIncomplete) {
-  const TestModel model;
+  const TestServedModel model;
   const auto call = response_call(model, R"({"input":"Hi","max_output_tokens":1})");
   std::string none;
   call->add(0, delta_of(model, "Once"), none);
@@ -162,7 +163,7 @@ TEST(Responses, TellWhyTheyAreIncomplete) {
 }
 
 TEST(Responses, CountTheirTokens) {
-  const TestModel model;
+  const TestServedModel model;
   const ServedModel& served = *model.context().model;
   const auto count = response_tokens_body(R"({"input":"Hi"})", served);
   ASSERT_TRUE(count.ok()) << count.error().message;

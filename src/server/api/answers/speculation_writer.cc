@@ -10,8 +10,7 @@ void write_node(JsonWriter& json, const Tokenizer& tokenizer, const TraceNode& n
   json.begin_object().member("text", shown_token(tokenizer, node.token)).member("parent", node.parent);
   json.member("fate", fate_name(node.fate)).member("cause", cause_name(node.cause));
   json.member("q", rounded(node.draft_probability)).key("p");
-  node.target_probability == TraceNode::kUnknown ? json.null()
-                                                 : json.value(rounded(node.target_probability));
+  node.target_probability == TraceNode::kUnknown ? json.null() : json.value(rounded(node.target_probability));
   json.end_object();
 }
 

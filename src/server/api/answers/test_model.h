@@ -22,9 +22,9 @@ inline constexpr std::string_view kChatMl =
     "'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif "
     "%}";
 
-class TestModel {
+class TestServedModel {
  public:
-  explicit TestModel(std::string_view chat_template = kChatMl) {
+  explicit TestServedModel(std::string_view chat_template = kChatMl) {
     auto spec = read_tokenizer_json(std::string(OUTRIDER_SOURCE_DIR) + "/models/outrider-small");
     EXPECT_TRUE(spec.ok());
     auto parsed = ChatTemplate::parse(chat_template);
@@ -81,7 +81,7 @@ class TestModel {
 };
 
 // The delta of a step that generated the tokens of a text.
-inline ChoiceDelta delta_of(const TestModel& model, std::string_view text,
+inline ChoiceDelta delta_of(const TestServedModel& model, std::string_view text,
                             TokenOrigin origin = TokenOrigin::kPlain) {
   ChoiceDelta delta;
   delta.text = text;

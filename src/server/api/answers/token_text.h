@@ -17,7 +17,7 @@ std::string_view shown_token(const Tokenizer& tokenizer, TokenId token);
 
 // Writes the log-probabilities of a chat answer: items of logprobs.content.
 void write_chat_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                          std::span<const TokenLogprobs> logprobs);
+                         std::span<const TokenLogprobs> logprobs);
 
 // Log-probabilities of a prompt in vLLM's format: null for the first token; for every other token an object
 // with a member for each listed token id, beginning with the token itself.
@@ -26,7 +26,7 @@ struct PromptLogprobs {
   int top = 0;                              // alternatives listed per token
 };
 void write_prompt_logprobs(JsonWriter& json, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                            const PromptLogprobs& list);
+                           const PromptLogprobs& list);
 
 // The four lists of a completion's logprobs, collected token by token.
 class CompletionLogprobs {

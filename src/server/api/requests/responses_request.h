@@ -11,7 +11,7 @@ namespace outrider {
 struct ResponsesSpec : ChatSpec {
   std::vector<ChatMessage> messages;  // the conversation up to the answer, without instructions
   std::string input;                  // the items of this request, a JSON array
-  std::string echo;  // members of the response object that repeat the request
+  std::string echo;                   // members of the response object that repeat the request
   bool is_stored = true;
 };
 

@@ -12,6 +12,7 @@ ratios of the rounds.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import itertools
 import json
@@ -21,12 +22,12 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 
 SECONDS_TO_START = 60
+SECONDS_TO_ANSWER = 600
 
 
 def free_port():
@@ -80,18 +81,31 @@ def wait_until_ready(name, url):
     sys.exit(f"{name}: not ready after {SECONDS_TO_START} s")
 
 
+def messages_of(line):
+    record = json.loads(line)
+    if "messages" in record:
+        return record["messages"]
+    text = record.get("prompt") or record.get("question") or record["turns"][0]
+    return [{"role": "user", "content": text}]
+
+
+def ask(options, url, line):
+    """Returns the number of tokens of one streamed answer."""
+    body = {"messages": messages_of(line), "max_tokens": options.max_tokens, "temperature": 0, "ignore_eos": True,
+            "stream": True, "stream_options": {"include_usage": True}}
+    request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=SECONDS_TO_ANSWER) as answer:
+        usage = [line for line in answer.read().splitlines() if b'"usage":{' in line][-1]
+    return json.loads(usage.removeprefix(b"data: "))["usage"]["completion_tokens"]
+
+
 def throughput(options, url, level, prompts):
     """Returns output tokens per second."""
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-        file.writelines(prompts)
-        file.flush()
-        command = [options.outrider, "bench", "serve", "--url", url, "--concurrency", str(level), "--requests",
-                   str(len(prompts)), "--prompts", file.name, "--max-tokens", str(options.max_tokens), "--ignore-eos",
-                   "--warmup", "0", "--json"]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["levels"][0]["output_throughput"]
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(level) as pool:
+        tokens = sum(pool.map(lambda line: ask(options, url, line), prompts))
+    return tokens / (time.monotonic() - begin)
 
 
 def measure(options, urls):

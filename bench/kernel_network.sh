@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command in a new network namespace where the kernel's traffic control slows the loopback device down: a check
-# of `outrider netsim` by another implementation. Server and client both belong into the command.
+# of `netsim` by another implementation. Server and client both belong into the command.
 #
 #   bench/kernel_network.sh metro|5g|4g COMMAND...       delay, rate and loss, with the kernel's netem
 # bench/kernel_network.sh rate:MBIT COMMAND...         only a rate, with a token bucket of one packet

@@ -13,16 +13,12 @@ constexpr std::array kCommands = {
     CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
     CommandRow{Command::kInspect, "inspect", "what a model file holds"},
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
-    CommandRow{Command::kBenchServe, "bench serve", "load on a server: latencies, throughput, acceptance"},
-    CommandRow{Command::kBenchRemote, "bench remote",
-               "drafts from here for a server, over networks that are slow"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
     CommandRow{Command::kServe, "serve", "a server for clients of OpenAI's and Anthropic's APIs"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
     CommandRow{Command::kPull, "pull", "fetch a model from the Hugging Face Hub"},
-    CommandRow{Command::kNetsim, "netsim", "forward connections as a slow or broken network would"},
     CommandRow{Command::kModels, "models", "the models on this machine"},
 };
 

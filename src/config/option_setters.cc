@@ -128,25 +128,6 @@ Status set_prompt_lengths(Settings& settings, const OptionValue& value) {
   return {};
 }
 
-Status set_concurrency(Settings& settings, const OptionValue& value) {
-  OUTRIDER_TRY(settings.load.concurrency, parse_counts(value.text(), "numbers of requests", 1 << 14));
-  return {};
-}
-
-Status set_request_rates(Settings& settings, const OptionValue& value) {
-  settings.load.request_rates.clear();
-  for (const std::string_view part : split(value.text(), ',')) {
-    const auto rate = parse_number(trimmed(part), 0.001, 1e5);
-    if (!rate.ok()) {
-      return usage_error(fmt::format(
-          "expected requests per second, 0.001 to 100000, separated by commas, as in 0.5,2; found {}",
-          quote(value.text())));
-    }
-    settings.load.request_rates.push_back(*rate);
-  }
-  return {};
-}
-
 Status set_batch_sizes(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.batch_sizes, parse_counts(value.text(), "numbers of prompts", 1024));
   return {};

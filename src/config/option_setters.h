@@ -15,8 +15,6 @@ Status set_pinning(Settings& settings, const OptionValue& value);
 Status set_pooling(Settings& settings, const OptionValue& value);
 Status set_prompt_ids(Settings& settings, const OptionValue& value);
 Status set_row_counts(Settings& settings, const OptionValue& value);
-Status set_concurrency(Settings& settings, const OptionValue& value);
-Status set_request_rates(Settings& settings, const OptionValue& value);
 Status set_batch_sizes(Settings& settings, const OptionValue& value);
 Status set_prompt_lengths(Settings& settings, const OptionValue& value);
 Status set_acceptance(Settings& settings, const OptionValue& value);

@@ -28,14 +28,10 @@ constexpr unsigned kVerify = bit(Command::kVerifyLossless);
 constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kDoctor = bit(Command::kDoctor);
 constexpr unsigned kServe = bit(Command::kServe);
-constexpr unsigned kBenchServe = bit(Command::kBenchServe);
 constexpr unsigned kPull = bit(Command::kPull);
 constexpr unsigned kModels = bit(Command::kModels);
-constexpr unsigned kNetsim = bit(Command::kNetsim);
-constexpr unsigned kBenchRemote = bit(Command::kBenchRemote);
-constexpr unsigned kDrafts = kGenerate | kBenchRemote;
-constexpr unsigned kAsksServer = kDrafts | kChat;
-constexpr unsigned kWrites = kDrafts | kChat | kBench | kDoctor;
+constexpr unsigned kAsksServer = kGenerate | kChat;
+constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore | kServe;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
@@ -47,8 +43,6 @@ constexpr std::string_view kLength = "Length and stopping";
 constexpr std::string_view kSpeculation = "Speculation";
 constexpr std::string_view kMachine = "Machine";
 constexpr std::string_view kServing = "Serving";
-constexpr std::string_view kLoad = "Load";
-constexpr std::string_view kNetwork = "Network";
 constexpr std::string_view kOutput = "Output";
 
 constexpr double kMaxTokens = 1 << 24;
@@ -99,7 +93,7 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
      .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize | kBenchServe,
+    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
@@ -205,76 +199,6 @@ const OptionRow kOptions[] = {
     {.name = "cors-origin", .metavar = "ORIGIN", .type = Type::kTextList, .group = kServing, .commands = kServe,
      .help = "let pages from there call, as in https://example.org; *: from anywhere; may be repeated",
      .apply = [](S& s, const V& v) { s.server.cors_origins = v.texts; return Status(); }},
-    {.name = "url", .metavar = "URL", .group = kLoad, .commands = kBenchServe,
-     .help = "the server, as in http://127.0.0.1:8000; without TLS",
-     .apply = [](S& s, const V& v) { s.load.url = v.text(); return Status(); }},
-    {.name = "api-key-file", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
-     .help = "file with the key to show, in its first line",
-     .apply = [](S& s, const V& v) { s.load.api_key_file = v.text(); return Status(); }},
-    {.name = "served-model-name", .metavar = "NAME", .group = kLoad, .commands = kBenchServe,
-     .help = "the model to ask for; without it the first that the server lists",
-     .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},
-    {.name = "endpoint", .metavar = "NAME", .type = Type::kChoice, .group = kLoad, .commands = kBenchServe,
-     .default_text = "chat", .help = "what is asked: chat or text completions",
-     .apply = [](S& s, const V& v) { s.load.is_chat = v.text() == "chat"; return Status(); },
-     .choices = "chat|completions"},
-    {.name = "concurrency", .metavar = "LIST", .group = kLoad, .commands = kBenchServe,
-     .help = "requests at a time, a level each, as in 1,2,4,8; without it and --request-rate 1",
-     .apply = set_concurrency},
-    {.name = "request-rate", .metavar = "LIST", .group = kLoad, .commands = kBenchServe,
-     .help = "instead of --concurrency: requests begun per second, by a Poisson process, a level each",
-     .apply = set_request_rates},
-    {.name = "requests", .metavar = "N", .type = Type::kInteger, .group = kLoad, .commands = kBenchServe,
-     .default_text = "0",
-     .help = "requests per level; 0: every prompt once, and four times the concurrency at least, or until --duration",
-     .apply = [](S& s, const V& v) { s.load.requests = v.integer; return Status(); },
-     .min = 0, .max = kMaxTokens},
-    {.name = "duration", .metavar = "SECONDS", .type = Type::kNumber, .group = kLoad, .commands = kBenchServe,
-     .default_text = "0", .help = "begin no request later in a level; 0: no such end",
-     .apply = [](S& s, const V& v) { s.load.duration = v.number; return Status(); },
-     .min = 0, .max = 1e6},
-    {.name = "warmup", .metavar = "N", .type = Type::kInteger, .group = kLoad, .commands = kBenchServe,
-     .default_text = "1", .help = "requests before the first level that are not measured",
-     .apply = [](S& s, const V& v) { s.load.warmup = v.integer; return Status(); },
-     .min = 0, .max = kMaxTokens},
-    {.name = "timeout", .metavar = "SECONDS", .type = Type::kNumber, .group = kLoad, .commands = kBenchServe,
-     .default_text = "600", .help = "of one request",
-     .apply = [](S& s, const V& v) { s.load.timeout = v.number; return Status(); },
-     .min = 0.001, .max = 1e6},
-    {.name = "goodput", .metavar = "GOALS", .group = kLoad, .commands = kBenchServe,
-     .help = "count the requests that keep these milliseconds, as in ttft:200,tpot:50,e2e:2000",
-     .apply = [](S& s, const V& v) { s.load.goodput = v.text(); return Status(); }},
-    {.name = "output", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
-     .help = "write an HTML page with distributions and timelines; replaces FILE",
-     .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
-    {.name = "target", .metavar = "HOST:PORT", .group = kNetwork, .commands = kNetsim,
-     .help = "where connections go",
-     .apply = [](S& s, const V& v) { s.network.target = v.text(); return Status(); }, .positional = true,
-     .command_line_only = true},
-    {.name = "port", .metavar = "N", .type = Type::kInteger, .group = kNetwork, .commands = kNetsim,
-     .default_text = "0", .help = "port to listen on, on 127.0.0.1; 0: any that is free",
-     .apply = [](S& s, const V& v) { s.network.port = static_cast<int>(v.integer); return Status(); },
-     .min = 0, .max = 65535},
-    {.name = "network", .metavar = "NAME", .type = Type::kChoice, .group = kNetwork, .commands = kNetsim,
-     .default_text = "none",
-     .help = "metro: 9 ms, 50 Mbit/s; 5g: 10 +- 10 ms, 0.1 % loss; 4g: 21 +- 19 ms, 20 Mbit/s, 0.1 % loss",
-     .apply = [](S& s, const V& v) { s.network.name = v.text(); return Status(); },
-     .choices = "none|metro|5g|4g"},
-    {.name = "delay", .metavar = "MS", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
-     .help = "time of a round trip, half of it in each direction",
-     .apply = [](S& s, const V& v) { s.network.delay_ms = v.number; return Status(); }, .min = 0, .max = 60000},
-    {.name = "jitter", .metavar = "MS", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
-     .help = "round trips take --delay plus or minus up to so much",
-     .apply = [](S& s, const V& v) { s.network.jitter_ms = v.number; return Status(); }, .min = 0, .max = 60000},
-    {.name = "rate", .metavar = "MBIT", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
-     .help = "megabits per second in each direction; 0: no limit",
-     .apply = [](S& s, const V& v) { s.network.megabits = v.number; return Status(); }, .min = 0, .max = 1e6},
-    {.name = "loss", .metavar = "P", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
-     .help = "probability that a packet is lost, which costs its retransmission 200 ms",
-     .apply = [](S& s, const V& v) { s.network.loss = v.number; return Status(); }, .min = 0, .max = 0.9},
-    {.name = "cut-bytes", .metavar = "N", .type = Type::kInteger, .group = kNetwork, .commands = kNetsim,
-     .default_text = "0", .help = "cut every connection after about so many bytes, drawn by --seed; 0: none",
-     .apply = [](S& s, const V& v) { s.network.cut_bytes = v.integer; return Status(); }, .min = 0, .max = 1e12},
     {.name = "output", .metavar = "FILE", .group = kOutput, .commands = kBench,
      .help = "with --all: write the table as an HTML page, too, or as JSON if FILE ends in .json; replaced after every "
              "drafter, so that it outlasts an interruption",
@@ -323,11 +247,11 @@ const OptionRow kOptions[] = {
      .help = "system message before the prompt; implies --chat",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); s.asks_chat = true; return Status(); },
      .command_line_only = true},
-    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kBenchServe | kBenchRemote | kVerify | kDoctor,
+    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kVerify | kDoctor,
      .help = "JSONL file with prompt, messages, turns or question per line; without it built-in prompts",
      .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
     {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput,
-     .commands = kBench | kBenchServe | kBenchRemote | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
+     .commands = kBench | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "skip-long", .type = Type::kFlag, .group = kInput, .commands = kBench | kVerify | kDoctor,
@@ -367,7 +291,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling,
-     .commands = kWrites | kBenchServe,
+     .commands = kWrites,
      .default_text = "0", .help = "0 is greedy: always the likeliest token",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
@@ -426,12 +350,12 @@ const OptionRow kOptions[] = {
      .commands = kDecodes,
      .help = "added to the logit of a token; -inf forbids it; may be repeated",
      .apply = set_logit_bias},
-    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kBenchServe | kNetsim,
+    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
      .default_text = "0", .help = "seed of all randomness; the same seed gives the same text",
      .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxSeed},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
-     .commands = kDrafts | kBench | kBenchServe | kVerify | kDoctor,
+     .commands = kGenerate | kBench | kVerify | kDoctor,
      .default_text = "128", .help = "tokens of output, at most",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},
@@ -442,7 +366,7 @@ const OptionRow kOptions[] = {
     {.name = "stop", .metavar = "TEXT", .type = Type::kTextList, .group = kLength, .commands = kDecodes,
      .help = "end the output before this text; may be repeated",
      .apply = set_stop},
-    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes | kBenchServe,
+    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes,
      .help = "go on after the model's end-of-text token",
      .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
     {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
@@ -557,7 +481,7 @@ const OptionRow kOptions[] = {
              "speculative_token_map",
      .apply = [](S& s, const V& v) { s.frequent_tokens = v.integer; return Status(); },
      .min = 1, .max = 1 << 20, .command_line_only = true},
-    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize | kBenchServe | kPull | kModels,
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize | kPull | kModels,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
 };

@@ -25,11 +25,8 @@ enum class Command : unsigned {
   kQuantize = 1u << 7,
   kDoctor = 1u << 8,
   kServe = 1u << 9,
-  kBenchServe = 1u << 10,
-  kPull = 1u << 11,
-  kModels = 1u << 12,
-  kNetsim = 1u << 13,
-  kBenchRemote = 1u << 14,
+  kPull = 1u << 10,
+  kModels = 1u << 11,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -76,31 +73,6 @@ struct RemoteTarget {
   std::filesystem::path private_file = {};       // a file with it
 };
 
-// Options of `bench serve` alone: where it sends requests, and how many.
-struct LoadOptions {
-  std::string url;  // empty: none was given
-  std::filesystem::path api_key_file;
-  bool is_chat = true;                // else text completions
-  std::vector<int> concurrency;       // a level each; empty with rates: none
-  std::vector<double> request_rates;  // a level each, per second
-  int64_t requests = 0;               // per level; 0: by the number of prompts, or no end but the duration's
-  double duration = 0;                // seconds per level; 0: no such end
-  int64_t warmup = 0;
-  double timeout = 0;   // seconds
-  std::string goodput;  // "ttft:200,tpot:50"; empty: no goals
-};
-
-// Options of `netsim`. Unset parts of the network are those of the named one.
-struct NetworkOptions {
-  std::string target;  // HOST:PORT
-  int port = 0;        // on 127.0.0.1; 0: any that is free
-  std::string name = "none";
-  std::optional<double> delay_ms, jitter_ms;  // of a round trip
-  std::optional<double> megabits;             // per second, in each direction; 0: no limit
-  std::optional<double> loss;                 // probability for each packet
-  int64_t cut_bytes = 0;                      // mean number of bytes until a connection is cut; 0: none is
-};
-
 // Rows of a pass that `bench --rows` measures.
 struct RowCount {
   static constexpr int kMaxRows = 4096;
@@ -142,16 +114,13 @@ struct Settings {
 
   std::string hub_reference;  // pull: the model to fetch
 
-  LoadOptions load;
   std::filesystem::path output;   // quantize: the file to write; bench: the page, if any
   std::string quantization_type;  // "q4_k"; empty: none was given
   bool force = false;             // quantize: replace `output` if it exists
 
   ServerOptions server;
   RemoteTarget remote;
-  NetworkOptions network;
-  std::string served_model_name;  // empty: serve takes the name of the model's folder or file, bench serve
-                                  // the first listed
+  std::string served_model_name;  // empty: serve takes the name of the model's folder or file
 
   bool show_draft = false;
   bool show_tree = false;

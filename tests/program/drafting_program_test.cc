@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `serve --remote-drafting`, `generate --server` and `netsim` as programs that talk to each other.
+// `serve --remote-drafting` and `generate --server` as programs that talk to each other.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/network/shaped_proxy.h"
 #include "tests/program/program_fixture.h"
 #include "tests/serving/serve_process.h"
 
@@ -155,38 +156,16 @@ TEST_F(DraftingProgram, InterruptEndsAnAnswerOfTheServer) {
 TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {
   const ServeProcess server({"--remote-drafting"});
   ASSERT_TRUE(server.wait_until_ready());
-  const std::string net = (folder_ / "net").string(), out = (folder_ / "out").string();
-  const std::string script = fmt::format(
-      "{0} netsim 127.0.0.1:{1} --network metro --delay 4 --cut-bytes 450 --seed 2 >{2} & pid=$!; "
-      "while ! grep -q forwarding {2}; do sleep 0.02; done; "
-      "port=$(sed 's/^forwarding 127.0.0.1:\\([0-9]*\\) .*/\\1/' {2}); "
-      "{0} generate builtin --json {3} --server ws://127.0.0.1:$port --speculative ngram,policy=fixed >{4}; "
-      "kill -INT $pid; wait $pid",
-      OUTRIDER_PROGRAM, server.port(), net, kPrompt, out);
-  ASSERT_EQ(std::system(script.c_str()), 0);
-  const Json remote = Json::parse(contents(out), nullptr, false);
-  ASSERT_TRUE(remote.is_object()) << contents(out);
-  EXPECT_EQ(remote["token_ids"], run_json(std::string("generate builtin --json ") + kPrompt)["token_ids"]);
+  auto proxy = ShapedProxy::start({.target_port = server.port(),
+                                   .shape = {.round_trip_ms = 4, .bits_per_second = 50e6},
+                                   .cut_after = [](int64_t connection) { return 200 + 37 * connection; }});
+  ASSERT_TRUE(proxy.ok()) << proxy.error().message;
+  const std::string generate = std::string("generate builtin --json ") + kPrompt;
+  const Json remote =
+      run_json(fmt::format("{} {} --speculative ngram,policy=fixed", generate, at((*proxy)->port())));
+  EXPECT_EQ(remote["token_ids"], run_json(generate)["token_ids"]);
   EXPECT_GT(remote["remote"]["reconnects"], 0);
-  EXPECT_NE(contents(net).find(" cut, "), std::string::npos) << contents(net);
-}
-
-TEST_F(DraftingProgram, MeasuresEveryNetwork) {
-  const ServeProcess server({"--remote-drafting"});
-  ASSERT_TRUE(server.wait_until_ready());
-  const std::string bench =
-      "bench remote builtin --limit 1 --ignore-eos --speculative suffix " + at(server.port());
-  const Json json = run_json(bench + " --max-tokens 96 --json");
-  ASSERT_EQ(json["networks"].size(), 4u);
-  for (const Json& network : json["networks"]) {
-    EXPECT_EQ(network["tokens"], 96);
-    EXPECT_GT(network["tokens_per_second"], 0);
-    EXPECT_GT(network["streaming_tokens_per_second"], 0);
-  }
-  // A single token has no rate.
-  const std::string text = run(bench + " --max-tokens 1").output;
-  EXPECT_NE(text.find("this machine: - tok/s"), std::string::npos) << text;
-  expect_refused("bench remote builtin --limit 1", 2, "expected the server's address");
+  EXPECT_GT((*proxy)->counts().cuts, 0);
 }
 
 TEST_F(DraftingProgram, RefusesWhatItCannotDo) {
@@ -194,7 +173,6 @@ TEST_F(DraftingProgram, RefusesWhatItCannotDo) {
   expect_refused(generate + "http://127.0.0.1:1", 2, "expected a server as in ws://");
   expect_refused(generate + "ws://127.0.0.1:1 --show-draft", 2, "expected --server without");
   expect_refused(generate + "ws://127.0.0.1:1 --speculative early_exit", 2, "runs layers of the target");
-  expect_refused("netsim nowhere", 2, "expected HOST:PORT");
 }
 
 }  // namespace

@@ -16,12 +16,6 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("generat", 2, "did you mean 'generate'");
   expect_refused("serv", 2, "did you mean 'serve'");
   expect_refused("serve " + kModel + " --port 70000", 2, "--port");
-  expect_refused("bench serve", 2, "--url http://");
-  expect_refused("bench serve --url https://h", 2, "TLS is not spoken");
-  expect_refused("bench serve --url http://h --concurrency 1,0", 2, "numbers of requests from 1");
-  expect_refused("bench serve --url http://h --concurrency 1 --request-rate 2", 2, "found both");
-  expect_refused("bench serve --url http://h --goodput itl:3", 2, "ttft:200");
-  expect_refused("bench --limit 3 serve --url http://h", 2, "after 'bench serve'");
   expect_refused("generate " + kModel + " -p x --max-token 4", 2, "did you mean '--max-tokens'");
   expect_refused("generate " + kModel + " -p x --max-tokens -4", 2, "--max-tokens: expected a whole number");
   expect_refused("generate " + kModel + " -p x --max-tokens four", 2, "found 'four'");
@@ -47,7 +41,6 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
 
 TEST_F(ProgramTest, FailedRunsExitWithOne) {
   expect_refused("generate /nonexistent/model -p x", 1, "/nonexistent/model");
-  expect_refused("bench serve --url http://127.0.0.1:1", 1, "is the server running?");
   expect_refused("generate " + write("not-a-model", "hello") + " -p x", 1, "not-a-model");
   expect_refused("generate " + folder_.string() + " -p x", 1, folder_.string());
   expect_refused("inspect " + write("short.gguf", "GGUF"), 1, "short.gguf");

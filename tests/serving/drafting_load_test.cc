@@ -15,7 +15,7 @@
 
 #include "config/environment.h"
 #include "remote/client/remote_decoder.h"
-#include "remote/network/known_networks.h"
+#include "tests/network/known_networks.h"
 #include "tests/serving/drafting_fixture.h"
 
 namespace outrider {

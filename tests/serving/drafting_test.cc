@@ -10,7 +10,7 @@
 
 #include "base/counter_rng.h"
 #include "remote/client/remote_decoder.h"
-#include "remote/network/shaped_proxy.h"
+#include "tests/network/shaped_proxy.h"
 #include "tests/serving/drafting_fixture.h"
 #include "tests/support/test_certificate.h"
 

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "remote/client/remote_decoder.h"
-#include "remote/network/shaped_proxy.h"
 #include "remote/protocol/codec.h"
+#include "tests/network/shaped_proxy.h"
 #include "tests/serving/drafting_fixture.h"
 
 namespace outrider {

@@ -51,10 +51,6 @@ CommandFunction function_of(Command command) {
       return run_inspect;
     case Command::kBench:
       return run_bench;
-    case Command::kBenchServe:
-      return run_bench_serve;
-    case Command::kBenchRemote:
-      return run_bench_remote;
     case Command::kVerifyLossless:
       return run_verify_lossless;
     case Command::kDoctor:
@@ -65,8 +61,6 @@ CommandFunction function_of(Command command) {
       return run_serve;
     case Command::kPull:
       return run_pull;
-    case Command::kNetsim:
-      return run_netsim;
     case Command::kModels:
       return run_models;
   }

@@ -14,9 +14,7 @@ Status run_tokenize(const Settings& settings);
 Status run_inspect(const Settings& settings);
 Status run_bench(const Settings& settings);
 // Measures a server with OpenAI's API under load.
-Status run_bench_serve(const Settings& settings);
 // Measures drafting here for a server elsewhere, over the known networks.
-Status run_bench_remote(const Settings& settings);
 // Error: an output differs.
 Status run_verify_lossless(const Settings& settings);
 // Checks whether a drafter fits a target and makes it faster.
@@ -26,7 +24,6 @@ Status run_quantize(const Settings& settings);
 Status run_pull(const Settings& settings);
 Status run_models(const Settings& settings);
 // Forwards connections as a slow or broken network would, until a signal ends it.
-Status run_netsim(const Settings& settings);
 // Serves until a signal ends it.
 Status run_serve(const Settings& settings);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that `generate --server`, `chat --server` and `bench remote` share: the address of the server,
-// prompts with a private end, and the output as it comes.
+// The parts that `generate --server` and `chat --server` share: the address of the server, prompts with a
+// private end, and the output as it comes.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "remote/network/shaped_proxy.h"
+#include "tests/network/shaped_proxy.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "base/counter_rng.h"
-#include "remote/network/frame_splitter.h"
+#include "tests/network/frame_splitter.h"
 
 namespace outrider {
 namespace {

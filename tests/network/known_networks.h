@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "remote/network/shaped_proxy.h"
+#include "tests/network/shaped_proxy.h"
 
 namespace outrider {
 

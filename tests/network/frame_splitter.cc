@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "remote/network/frame_splitter.h"
+#include "tests/network/frame_splitter.h"
 
 #include <cstdint>
 

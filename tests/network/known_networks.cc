@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "remote/network/known_networks.h"
+#include "tests/network/known_networks.h"
 
 #include <algorithm>
 #include <array>

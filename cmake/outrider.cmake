@@ -120,61 +120,24 @@ endfunction()
 
 # outrider_page(<library> <folder> <name> <title> [LIBRARIES file...] [SCRIPTS file...]): one page, src/web/frame.html
 # around the body <folder>/page.html. It has src/web/shared.css and its style.css, src/web/shared.js, the JavaScript
-# libraries and its scripts (script.js). A Content-Security-Policy lets nothing run but these. It becomes `extern const
-# std::string_view <name>` of the library.
-function(outrider_page library folder NAME TITLE)
+# libraries and its scripts (script.js). tools/make_page.py makes it `extern const std::string_view <name>` of the library.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+function(outrider_page library folder name title)
   cmake_parse_arguments(PARSE_ARGV 4 ARG "" "" "LIBRARIES;SCRIPTS")
   if(NOT ARG_SCRIPTS)
     set(ARG_SCRIPTS script.js)
   endif()
   set(shared ${PROJECT_SOURCE_DIR}/src/web)
-  list(TRANSFORM ARG_SCRIPTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/)
-  set(STYLE "\n")
-  foreach(part ${shared}/shared.css ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/style.css)
-    outrider_append_file(STYLE ${part})
-  endforeach()
-  set(SCRIPT "\n")
-  foreach(part ${shared}/shared.js ${ARG_LIBRARIES} ${ARG_SCRIPTS})
-    outrider_append_file(SCRIPT ${part})
-  endforeach()
-  # Within a script element these would begin or end one; in strings and expressions of JavaScript \x3c is the same.
-  string(REGEX REPLACE "<(!--|/?script)" "\\\\x3c\\1" SCRIPT "${SCRIPT}")
-  outrider_content_hash("${STYLE}" style_hash)
-  outrider_content_hash("${SCRIPT}" script_hash)
-  set(POLICY "default-src 'none'; style-src '${style_hash}'; script-src '${script_hash}'; connect-src 'self'; \
-img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
-  file(READ ${folder}/page.html BODY)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/page.html)
-  configure_file(${shared}/frame.html ${NAME}.html @ONLY)
-  file(READ ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.html PAGE)
-  configure_file(${shared}/page.cc.in ${NAME}.cc @ONLY)
+  set(own ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  list(TRANSFORM ARG_SCRIPTS PREPEND ${own}/)
+  set(styles ${shared}/shared.css ${own}/style.css)
+  set(scripts ${shared}/shared.js ${ARG_LIBRARIES} ${ARG_SCRIPTS})
+  set(maker ${PROJECT_SOURCE_DIR}/tools/make_page.py)
+  add_custom_command(OUTPUT ${name}.cc
+    COMMAND ${Python3_EXECUTABLE} ${maker} ${name} ${title} --frame ${shared}/frame.html --body ${own}/page.html
+            --styles ${styles} --scripts ${scripts} --output ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc
+    DEPENDS ${maker} ${shared}/frame.html ${own}/page.html ${styles} ${scripts} VERBATIM)
   # A page is longer than the 65536 characters that every compiler must take.
-  set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/${NAME}.cc PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
-  target_sources(${library} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.cc)
-endfunction()
-
-# Appends the text of a file to a variable; CMake runs again when it changes.
-function(outrider_append_file variable file)
-  file(READ ${file} text)
-  set(${variable} "${${variable}}${text}" PARENT_SCOPE)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-endfunction()
-
-# Sets <result> to "sha256-..." as a Content-Security-Policy names inline text.
-function(outrider_content_hash text result)
-  set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-  string(SHA256 hex "${text}")
-  string(APPEND hex "00")  # 33 bytes: 11 groups of 6 hexadecimal and 4 base64 digits, the very last one padding
-  set(base64 "")
-  foreach(group RANGE 10)
-    math(EXPR at "6 * ${group}")
-    string(SUBSTRING ${hex} ${at} 6 part)
-    foreach(shift 18 12 6 0)
-      math(EXPR digit "(0x${part} >> ${shift}) & 63")
-      string(SUBSTRING ${digits} ${digit} 1 digit)
-      string(APPEND base64 ${digit})
-    endforeach()
-  endforeach()
-  string(SUBSTRING ${base64} 0 43 base64)
-  set(${result} "sha256-${base64}=" PARENT_SCOPE)
+  set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/${name}.cc PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
+  target_sources(${library} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
 endfunction()

@@ -14,7 +14,7 @@ RANKS = [
     {"config", "platform", "web", "tokenizer"},
     {"chat_template", "tensor", "grammar", "ranks"},
     {"formats", "hub", "kernels"},
-    {"kv", "sampling"},
+    {"kv", "quantize", "sampling"},
     {"models", "speculation"},
     {"draft_heads"},
     {"drafters"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/gguf_quantizer.h"
+#include "quantize/gguf_quantizer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -13,7 +13,7 @@
 #include "cli/terminal.h"
 #include "config/message_text.h"
 #include "formats/gguf/gguf_export.h"
-#include "models/gguf_quantizer.h"
+#include "quantize/gguf_quantizer.h"
 
 namespace outrider {
 namespace {

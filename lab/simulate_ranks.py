@@ -3,11 +3,11 @@
 """Predicts what a model would give on ranks that are not there: a model of the time of a pass, fitted to measured
 passes.
 
-Usage: bench/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time passes, alone and on ranks
-       bench/simulate_ranks.py fit MACHINE.json MEASURED.json...            fit to some shapes, compare with the others
-       bench/simulate_ranks.py tell MACHINE.json --shape llama-70b --weights q4 [--latency-us 5 --link-gb 10]
-       bench/simulate_ranks.py drafters MACHINE.json --shape llama-70b --division 8 1 --batch 8   ranks that draft
-       bench/simulate_ranks.py plot MACHINE.json docs/images/scaling.svg    70B and 405B on 8 to 64 machines
+Usage: lab/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time passes, alone and on ranks
+       lab/simulate_ranks.py fit MACHINE.json MEASURED.json...            fit to some shapes, compare with the others
+       lab/simulate_ranks.py tell MACHINE.json --shape llama-70b --weights q4 [--latency-us 5 --link-gb 10]
+       lab/simulate_ranks.py drafters MACHINE.json --shape llama-70b --division 8 1 --batch 8   ranks that draft
+       lab/simulate_ranks.py plot MACHINE.json lab/scaling.svg    70B and 405B on 8 to 64 machines
 
 A pass of `rows` rows takes several times for each layer of a rank. They are a fixed time, and the times to read the
 shard's weights and to multiply them with all rows, which mostly overlap. There is a time for every number of a row that

@@ -63,19 +63,4 @@ void ProgressBar::draw() const {
                                time_left(now_ms() - start_ms_, done_, total_)));
 }
 
-void ProgressLine::show(std::string_view name, double done) {
-  constexpr double kWidth = 30;
-  if (!visible_) return;
-  const std::string bar(static_cast<size_t>(kWidth * std::clamp(done, 0.0, 1.0)), '#');
-  std::string line = fmt::format("{} [{:<{}}]", name, bar, static_cast<int>(kWidth));
-  if (line == shown_) return;
-  write_error_text(fmt::format("\r\x1b[K{}", line));
-  shown_ = std::move(line);
-}
-
-void ProgressLine::clear() {
-  if (!shown_.empty()) write_error_text("\r\x1b[K");
-  shown_.clear();
-}
-
 }  // namespace outrider

@@ -49,21 +49,4 @@ class ProgressBar {
   bool visible_;
 };
 
-// A line of progress on standard error, as a fraction 0..1 and a name that may change. Shows nothing without
-// a terminal.
-class ProgressLine {
- public:
-  ProgressLine() : visible_(error_is_terminal()) {}
-  ~ProgressLine() { clear(); }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(std::string_view name, double done);
-  void clear();
-
- private:
-  bool visible_;
-  std::string shown_;
-};
-
 }  // namespace outrider

@@ -45,20 +45,6 @@ void pause(double ms) { std::this_thread::sleep_for(std::chrono::duration<double
 
 }  // namespace
 
-RemoteCounts& RemoteCounts::operator+=(const RemoteCounts& other) {
-  verdicts += other.verdicts;
-  reconnects += other.reconnects;
-  ahead += other.ahead;
-  ahead_used += other.ahead_used;
-  bytes_sent += other.bytes_sent;
-  bytes_received += other.bytes_received;
-  network_ms += other.network_ms;
-  server_ms += other.server_ms;
-  lone += other.lone;
-  lone_confirmed += other.lone_confirmed;
-  return *this;
-}
-
 // The decoding of one request.
 class RemoteDecoder::Run {
  public:

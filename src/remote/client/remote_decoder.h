@@ -26,8 +26,6 @@ struct RemoteCounts {
   double server_ms = 0;        // from the arrival of trees to verdicts, on the server
   int64_t lone = 0;            // tokens that were written while the server was out of reach
   int64_t lone_confirmed = 0;  // tokens among them that the server found to be its own
-
-  RemoteCounts& operator+=(const RemoteCounts& other);
 };
 
 // Rules for the time in which the server is out of reach.

@@ -8,7 +8,7 @@
 namespace outrider {
 
 DraftingCall::DraftingCall(const OpenMessage& opened, OpenedMessage limits, uint64_t cache_scope)
-    : session_(opened, std::move(limits)) {
+    : GenerationCall({}, true, {}), session_(opened, std::move(limits)) {
   Request request{.prompt = opened.prompt, .output = opened.output, .sampling = opened.sampling};
   request.max_tokens = opened.max_tokens;
   request.stop_tokens = opened.stop_tokens;
@@ -17,7 +17,7 @@ DraftingCall::DraftingCall(const OpenMessage& opened, OpenedMessage limits, uint
   if (opened.states != StateType::kNone) request.speculation.states_from = opened.state_tokens;
   request.sample_index = opened.sample_index;
   request.cache_scope = cache_scope;
-  requests_.push_back(std::move(request));
+  requests().push_back(std::move(request));
 }
 
 void DraftingCall::add(int /*choice*/, ChoiceDelta delta, std::string& /*events*/) {

@@ -19,18 +19,11 @@ class DraftingCall final : public GenerationCall {
 
   VerifyingSession& session() { return session_; }
 
-  std::vector<Request>& requests() override { return requests_; }
-  bool streams() const override { return true; }
-  bool wants_traces() const override { return false; }
-  const std::vector<std::string>& ignored_fields() const override { return ignored_fields_; }
-  void start(std::string& /*events*/) override {}
   void add(int choice, ChoiceDelta delta, std::string& events) override;
   std::string body() override { return {}; }
 
  private:
   VerifyingSession session_;
-  std::vector<Request> requests_;
-  std::vector<std::string> ignored_fields_;  // none
 };
 
 }  // namespace outrider

@@ -56,17 +56,18 @@ std::string system_fingerprint(const ServedModel& model) {
 
 Answer::Answer(const GenerationSpec& spec, const CallContext& context, const Names& names,
                std::vector<Request> requests)
-    : spec_(spec),
+    : GenerationCall(std::move(requests), spec.streams, spec.ignored),
+      spec_(spec),
       prompt_in_choice_(names.prompt_in_choice),
-      requests_(std::move(requests)),
-      choices_(requests_.size()),
+      choices_(this->requests().size()),
       whole_prefix_(answer_prefix(context, names, names.whole)),
       chunk_prefix_("data: " + answer_prefix(context, names, names.chunk)),
       unfinished_(choices_.size()) {
   for (size_t i = 0; i < choices_.size(); ++i) {
-    choices_[i].figures.prompt_tokens = static_cast<int64_t>(requests_[i].prompt.size());
-    const bool is_listed = spec_.prompt_logprobs >= 0 && requests_[i].prompt_logprobs >= 0;
-    if (is_listed) choices_[i].prompt = requests_[i].prompt;
+    const Request& request = this->requests()[i];
+    choices_[i].figures.prompt_tokens = static_cast<int64_t>(request.prompt.size());
+    const bool is_listed = spec_.prompt_logprobs >= 0 && request.prompt_logprobs >= 0;
+    if (is_listed) choices_[i].prompt = request.prompt;
   }
   if (!spec_.streams || spec_.trace == SpeculationTrace::kNone) return;
   for (Choice& choice : choices_) {

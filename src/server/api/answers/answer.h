@@ -31,10 +31,7 @@ class Answer : public GenerationCall {
     bool prompt_in_choice = false;  // prompt_logprobs is a member of the choice, else of the answer
   };
 
-  std::vector<Request>& requests() final { return requests_; }
-  bool streams() const final { return spec_.streams; }
   bool wants_traces() const final { return spec_.streams && spec_.trace == SpeculationTrace::kDetailed; }
-  const std::vector<std::string>& ignored_fields() const final { return spec_.ignored; }
   void start(std::string& events) final;
   void add(int choice, ChoiceDelta delta, std::string& events) final;
   std::string body() final;
@@ -84,7 +81,6 @@ class Answer : public GenerationCall {
 
   GenerationSpec spec_;
   bool prompt_in_choice_;
-  std::vector<Request> requests_;
   std::vector<Choice> choices_;
   std::string whole_prefix_, chunk_prefix_;  // up to "choices":[
   size_t unfinished_ = 0;

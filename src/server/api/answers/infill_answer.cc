@@ -8,8 +8,8 @@
 namespace outrider {
 
 InfillAnswer::InfillAnswer(const GenerationSpec& spec, std::vector<Request> requests)
-    : spec_(spec), requests_(std::move(requests)) {
-  figures_.prompt_tokens = static_cast<int64_t>(requests_.front().prompt.size());
+    : GenerationCall(std::move(requests), spec.streams, spec.ignored), spec_(spec) {
+  figures_.prompt_tokens = static_cast<int64_t>(this->requests().front().prompt.size());
 }
 
 void InfillAnswer::add(int, ChoiceDelta delta, std::string& events) {

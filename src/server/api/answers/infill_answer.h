@@ -16,11 +16,6 @@ class InfillAnswer final : public GenerationCall {
  public:
   InfillAnswer(const GenerationSpec& spec, std::vector<Request> requests);
 
-  std::vector<Request>& requests() override { return requests_; }
-  bool streams() const override { return spec_.streams; }
-  bool wants_traces() const override { return false; }
-  const std::vector<std::string>& ignored_fields() const override { return spec_.ignored; }
-  void start(std::string&) override {}
   void add(int choice, ChoiceDelta delta, std::string& events) override;
   std::string body() override { return object(text_); }
 
@@ -29,7 +24,6 @@ class InfillAnswer final : public GenerationCall {
   void write_end(JsonWriter& json) const;
 
   GenerationSpec spec_;
-  std::vector<Request> requests_;
   std::string text_;  // if not streamed
   ChoiceFigures figures_;
   std::optional<Completion> completion_;

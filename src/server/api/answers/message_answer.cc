@@ -8,12 +8,12 @@
 namespace outrider {
 
 MessageAnswer::MessageAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests)
-    : spec_(std::move(spec)),
+    : GenerationCall(std::move(requests), spec.streams, spec.ignored),
+      spec_(std::move(spec)),
       id_(context.id),
       created_(context.created),
-      requests_(std::move(requests)),
       parser_(spec_.prompt, spec_.model->chat_template->source(), spec_.streams) {
-  figures_.prompt_tokens = static_cast<int64_t>(requests_.front().prompt.size());
+  figures_.prompt_tokens = static_cast<int64_t>(this->requests().front().prompt.size());
 }
 
 void MessageAnswer::start(std::string& events) {

@@ -26,10 +26,6 @@ class MessageAnswer : public GenerationCall {
  public:
   MessageAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests);
 
-  std::vector<Request>& requests() final { return requests_; }
-  bool streams() const final { return spec_.streams; }
-  bool wants_traces() const final { return false; }
-  const std::vector<std::string>& ignored_fields() const final { return spec_.ignored; }
   void start(std::string& events) final;
   void add(int choice, ChoiceDelta delta, std::string& events) final;
   std::string body() final { return whole_body(); }
@@ -69,7 +65,6 @@ class MessageAnswer : public GenerationCall {
   ChatSpec spec_;
   std::string id_;
   int64_t created_;
-  std::vector<Request> requests_;
   MessageParser parser_;
   ChoiceFigures figures_;
   int64_t reasoning_tokens_ = 0;

@@ -35,7 +35,9 @@ std::string base64_of(const std::vector<float>& vector) {
 }  // namespace
 
 EmbeddingsAnswer::EmbeddingsAnswer(EmbeddingsSpec spec, std::vector<Request> requests)
-    : spec_(std::move(spec)), requests_(std::move(requests)), embeddings_(requests_.size()) {}
+    : GenerationCall(std::move(requests), false, spec.ignored),
+      spec_(std::move(spec)),
+      embeddings_(this->requests().size()) {}
 
 void EmbeddingsAnswer::add(int choice, ChoiceDelta delta, std::string&) {
   if (!delta.completion) return;
@@ -65,7 +67,9 @@ std::string EmbeddingsAnswer::body() {
 }
 
 RerankAnswer::RerankAnswer(RerankSpec spec, std::vector<Request> requests)
-    : spec_(std::move(spec)), requests_(std::move(requests)), logprobs_(requests_.size()) {}
+    : GenerationCall(std::move(requests), false, spec.ignored),
+      spec_(std::move(spec)),
+      logprobs_(this->requests().size()) {}
 
 void RerankAnswer::add(int choice, ChoiceDelta delta, std::string&) {
   if (!delta.completion) return;

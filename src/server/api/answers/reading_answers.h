@@ -17,11 +17,6 @@ class EmbeddingsAnswer final : public GenerationCall {
  public:
   EmbeddingsAnswer(EmbeddingsSpec spec, std::vector<Request> requests);
 
-  std::vector<Request>& requests() override { return requests_; }
-  bool streams() const override { return false; }
-  bool wants_traces() const override { return false; }
-  const std::vector<std::string>& ignored_fields() const override { return spec_.ignored; }
-  void start(std::string&) override {}
   void add(int choice, ChoiceDelta delta, std::string& events) override;
   std::string body() override;
 
@@ -29,7 +24,6 @@ class EmbeddingsAnswer final : public GenerationCall {
   void write_embedding(JsonWriter& json, std::vector<float> embedding) const;
 
   EmbeddingsSpec spec_;
-  std::vector<Request> requests_;
   std::vector<std::vector<float>> embeddings_;  // by input
   int64_t prompt_tokens_ = 0;
 };
@@ -40,11 +34,6 @@ class RerankAnswer final : public GenerationCall {
   // Requests 2 i and 2 i + 1 ask for the log-probabilities of "yes" and of "no" about document i.
   RerankAnswer(RerankSpec spec, std::vector<Request> requests);
 
-  std::vector<Request>& requests() override { return requests_; }
-  bool streams() const override { return false; }
-  bool wants_traces() const override { return false; }
-  const std::vector<std::string>& ignored_fields() const override { return spec_.ignored; }
-  void start(std::string&) override {}
   void add(int choice, ChoiceDelta delta, std::string& events) override;
   std::string body() override;
 
@@ -53,7 +42,6 @@ class RerankAnswer final : public GenerationCall {
   double score(size_t document) const;
 
   RerankSpec spec_;
-  std::vector<Request> requests_;
   std::vector<double> logprobs_;  // by request
   int64_t prompt_tokens_ = 0;
 };

@@ -39,7 +39,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
                                 .stream_bytes = parts.limits.stream_bytes};
   return {.options = parts.options,
           .limits = parts.limits,
-          .hosts = HostNames(parts.options.host, parts.options.allowed_hosts),
+          .hosts = AllowedHosts(parts.options.host, parts.options.allowed_hosts),
           .keys = std::move(keys),
           .tls = std::move(tls),
           .chat_html = std::move(parts.chat_html),

@@ -113,13 +113,13 @@ std::optional<std::string> host_name(std::string_view host) {
   return lowered(name);
 }
 
-HostNames::HostNames(std::string_view bound, const std::vector<std::string>& allowed)
+AllowedHosts::AllowedHosts(std::string_view bound, const std::vector<std::string>& allowed)
     : names_{"localhost", "127.0.0.1", "::1", std::string(bound)},
       any_address_(bound == "0.0.0.0" || bound == "::") {
   for (const std::string& name : allowed) names_.push_back(lowered(name));
 }
 
-bool HostNames::allow(std::string_view host_header) const {
+bool AllowedHosts::allow(std::string_view host_header) const {
   const std::optional<std::string> name = host_name(host_header);
   if (!name) return false;
   return std::find(names_.begin(), names_.end(), *name) != names_.end() ||

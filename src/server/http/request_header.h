@@ -18,10 +18,10 @@ std::optional<std::string> host_name(std::string_view host);
 
 // The host names that requests may use. Others are refused, so that a page of another site cannot reach the
 // server by pointing its own name here (DNS rebinding).
-class HostNames {
+class AllowedHosts {
  public:
   // `bound`: the address that the server listens on. If it is a wildcard, every numeric address is allowed.
-  HostNames(std::string_view bound, const std::vector<std::string>& allowed);
+  AllowedHosts(std::string_view bound, const std::vector<std::string>& allowed);
   bool allow(std::string_view host_header) const;
 
  private:

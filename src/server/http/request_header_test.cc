@@ -33,8 +33,8 @@ TEST(HostName, RefusesMalformedOnes) {
   }
 }
 
-TEST(HostNames, KnowThisMachineAndWhatWasAllowed) {
-  const HostNames names("127.0.0.1", {"My.Host"});
+TEST(AllowedHosts, KnowThisMachineAndWhatWasAllowed) {
+  const AllowedHosts names("127.0.0.1", {"My.Host"});
   for (const char* host : {"localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "my.host:443"}) {
     EXPECT_TRUE(names.allow(host)) << host;
   }
@@ -44,8 +44,8 @@ TEST(HostNames, KnowThisMachineAndWhatWasAllowed) {
   }
 }
 
-TEST(HostNames, AWildcardTakesAddressesButNoNames) {
-  const HostNames names("0.0.0.0", {});
+TEST(AllowedHosts, AWildcardTakesAddressesButNoNames) {
+  const AllowedHosts names("0.0.0.0", {});
   EXPECT_TRUE(names.allow("10.0.0.1:8000"));
   EXPECT_TRUE(names.allow("[fe80::1]"));
   EXPECT_FALSE(names.allow("evil.example"));

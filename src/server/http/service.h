@@ -31,7 +31,7 @@ enum class Phase : uint8_t { kLoading, kReady, kDraining };
 struct Service {
   ServerOptions options;
   HttpLimits limits;
-  HostNames hosts;
+  AllowedHosts hosts;
   ApiKeys keys;
   std::shared_ptr<boost::asio::ssl::context> tls;  // of new connections; null: they are plain
   std::function<std::string_view()> chat_html;

@@ -12,7 +12,8 @@ void linear(const LinearShare& share) {
 }
 
 void pack_inputs(const InputShare& share) {
-  share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs<32, pack_pairs>(share)
+                                          : avx512_ops().pack_inputs(share);
 }
 
 // The choice depends on type and shape only, so that all rows of a model are computed alike.

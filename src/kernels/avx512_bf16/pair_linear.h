@@ -10,16 +10,13 @@
 
 #include "kernels/avx512/vector.h"
 #include "kernels/isa_ops.h"
+#include "kernels/simd/pair_inputs.h"
 
 namespace outrider {
 namespace {
 
 // Only the second-level cache has room for as many reads under way as keep memory busy.
 inline constexpr int64_t kPairPrefetchBytes = 8192;
-
-using Pair = uint32_t;  // two bf16, the first one in the low half
-
-int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
 // Inputs of some rows of one tile, [pair][width].
 struct PairInputs {
@@ -139,24 +136,6 @@ void pack_pairs(const float* x, int64_t left, int64_t width, Pair* to) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i places = _mm512_mullo_epi32(lane, _mm512_set1_epi32(static_cast<int>(width)));
   _mm512_mask_i32scatter_epi32(to, there, places, pairs, sizeof(Pair));
-}
-
-// Items: blocks of kCodeBlock inputs of a tile of rows: (tile, block), flattened.
-void pack_pair_inputs(const InputShare& share) {
-  constexpr int64_t kStep = 32;
-  const int64_t blocks = (share.k + kCodeBlock - 1) / kCodeBlock;
-  for (int64_t item = share.items.begin; item < share.items.end; ++item) {
-    const int64_t first = item / blocks * kPairRows;
-    const int64_t width = share.rows - first < kPairRows ? share.rows - first : kPairRows;
-    const int64_t begin = item % blocks * kCodeBlock;
-    const int64_t end = begin + kCodeBlock < share.k ? begin + kCodeBlock : share.k;
-    Pair* tile = reinterpret_cast<Pair*>(share.packed) + first * pairs_of(share.k);
-    for (int64_t r = 0; r < width; ++r) {
-      const float* x = share.x + (first + r) * share.k;
-      for (int64_t i = begin; i < end; i += kStep)
-        pack_pairs(x + i, end - i, width, tile + i / 2 * width + r);
-    }
-  }
 }
 
 // Pairs that are only multiplied, see simd/peaks.h.

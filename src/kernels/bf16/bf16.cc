@@ -11,7 +11,8 @@ void linear(const LinearShare& share) {
 }
 
 void pack_inputs(const InputShare& share) {
-  share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : neon_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs<4, pack_pairs>(share)
+                                          : neon_ops().pack_inputs(share);
 }
 
 int64_t multiply_add(InputLayout inputs, int64_t rounds) {

@@ -9,13 +9,10 @@
 
 #include "kernels/isa_ops.h"
 #include "kernels/neon/vector.h"
+#include "kernels/simd/pair_inputs.h"
 
 namespace outrider {
 namespace {
-
-using Pair = uint32_t;  // two bf16, the first one in the low half
-
-int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
 // Inputs of some rows of one tile, at most kRowsTogether, [pair][width].
 struct RowsOfTile {
@@ -116,24 +113,11 @@ void pair_linear(const LinearShare& share) {
   }
 }
 
-// Items: blocks of kCodeBlock inputs of a tile of rows: (tile, block), flattened.
-void pack_pair_inputs(const InputShare& share) {
-  const int64_t blocks = (share.k + kCodeBlock - 1) / kCodeBlock;
-  for (int64_t item = share.items.begin; item < share.items.end; ++item) {
-    const int64_t first = item / blocks * kPairRows;
-    const int64_t width = share.rows - first < kPairRows ? share.rows - first : kPairRows;
-    const int64_t begin = item % blocks * kCodeBlock;
-    const int64_t end = begin + kCodeBlock < share.k ? begin + kCodeBlock : share.k;
-    Pair* tile = reinterpret_cast<Pair*>(share.packed) + first * pairs_of(share.k);
-    for (int64_t r = 0; r < width; ++r) {
-      const float* x = share.x + (first + r) * share.k;
-      for (int64_t i = begin; i < end; i += 4) {
-        Pair pairs[2];
-        Neon::store_bf16(reinterpret_cast<uint8_t*>(pairs), Neon::load_first(x + i, end - i));
-        for (int64_t p = 0; p < 2 && i + 2 * p < end; ++p) tile[(i / 2 + p) * width + r] = pairs[p];
-      }
-    }
-  }
+// Four inputs of one row, or the `left` there are, as pairs `width` apart.
+void pack_pairs(const float* x, int64_t left, int64_t width, Pair* to) {
+  Pair pairs[2];
+  Neon::store_bf16(reinterpret_cast<uint8_t*>(pairs), Neon::load_first(x, left));
+  for (int64_t p = 0; p < 2 && 2 * p < left; ++p) to[p * width] = pairs[p];
 }
 
 // Pairs that are only multiplied, see simd/peaks.h.

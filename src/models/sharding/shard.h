@@ -60,9 +60,6 @@ struct ModelPart {
   bool is_last_stage() const { return stage + 1 == stage_count; }
   // The layers of this rank among `layer_count`.
   Range layers(int64_t layer_count) const { return share_of({stage, stage_count}, layer_count); }
-  bool has_layer(int64_t layer, int64_t layer_count) const {
-    return layer >= layers(layer_count).begin && layer < layers(layer_count).end;
-  }
   // The rank with shard `index` of a stage.
   int rank_of(int at_stage, int index) const { return at_stage * shard.count + index; }
 };

@@ -46,7 +46,6 @@ class VerifyingSession {
   // the new one.
   std::optional<ServerMessage> next_message();
 
-  bool is_verifying() const { return is_verifying_; }
   bool is_finished() const { return finish_.has_value(); }
 
  private:

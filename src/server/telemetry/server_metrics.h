@@ -42,7 +42,6 @@ class ServerMetrics {
   void on_call(double seconds) { end_to_end_.observe(seconds); }
 
   int64_t drops(DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
-  int64_t disconnects() const { return disconnects_; }
 
   struct Now {
     std::string model;

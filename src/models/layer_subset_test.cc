@@ -204,12 +204,11 @@ std::vector<ModelCase> subset_cases() {
       cases.push_back({model, std::string(kernels), weights, kKvTypes[turn++ % 4]});
     }
   }
-  for (const char* model : {"llama_rope_llama3", "llama_tied", "qwen2", "smollm3", "phi3", "ministral",
-                            "ministral3", "gemma2", "gemma3"}) {
-    cases.push_back({model, std::string(available_kernels().back()), std::nullopt});
+  const std::string fastest(available_kernels().back());
+  for (const std::string& model : all_models()) {
+    cases.push_back({model, fastest, std::nullopt});
+    if (model != "mistral" && model != "qwen3") cases.push_back({model, fastest, DType::kBF16, DType::kBF16});
   }
-  for (const char* model : kBlockModels)
-    cases.push_back({model, std::string(available_kernels().back()), DType::kBF16, DType::kBF16});
   return cases;
 }
 

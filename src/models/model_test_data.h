@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
@@ -22,13 +24,16 @@ inline std::string model_data(const std::string& name) {
   return std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/" + name;
 }
 
-// Models whose norms, layers, MLPs or positions are of another kind than Llama's.
-inline constexpr const char* kBlockModels[] = {
-    "olmo2",        "olmo3",       "granite",    "granite4",    "glm",         "glm4",
-    "stablelm",     "opt",         "gpt2",       "starcoder",   "starcoder2",  "falcon",
-    "falcon_alibi", "mpt",         "mixtral",    "qwen2_moe",   "qwen3_moe",   "olmoe",
-    "gpt_oss",      "granitemoe",  "llama4",     "gemma4_moe",  "glm4_moe",    "lfm2",
-    "qwen3_5",      "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3", "glm4_moe_lite"};
+// The names of all models of tests/data/models: "llama" for a directory, "llama.gguf" for a file.
+inline std::vector<std::string> all_models(bool are_gguf_files = false) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(model_data(""))) {
+    const bool is_wanted = are_gguf_files ? entry.path().extension() == ".gguf" : entry.is_directory();
+    if (is_wanted) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
 
 struct TestModelOptions {
   std::string name;  // a directory, a .gguf file, or shape_path()

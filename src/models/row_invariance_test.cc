@@ -150,12 +150,11 @@ std::vector<ModelCase> invariance_cases() {
     cases.push_back({"gemma2", std::string(kernels), DType::kQ8_0, DType::kQ8_0});
   }
   const std::string fastest(available_kernels().back());
-  for (const char* model :
-       {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_rope_dynamic", "llama_tied", "qwen2",
-        "smollm3", "phi3", "ministral", "ministral3", "gemma3", "gemma4"}) {
+  for (const std::string& model : all_models()) {
     cases.push_back({model, fastest, std::nullopt});
+    if (model != "mistral" && model != "gemma2")
+      cases.push_back({model, fastest, DType::kBF16, DType::kBF16});
   }
-  for (const char* model : kBlockModels) cases.push_back({model, fastest, DType::kBF16, DType::kBF16});
   return cases;
 }
 

@@ -7,12 +7,13 @@
 #include <span>
 #include <string>
 
+#include "models/model_test_data.h"
 #include "tests/lossless/lossless.h"
 
 namespace outrider {
 namespace {
 
-class FamilyTest : public testing::TestWithParam<const char*> {};
+class FamilyTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(FamilyTest, DraftsChangeNothing) {
   const std::string model = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + GetParam();
@@ -35,16 +36,8 @@ TEST_P(FamilyTest, DraftsChangeNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
-                         testing::Values("mistral", "olmo2", "olmo3", "granite", "granite4",
-                                         "llama_rope_dynamic", "smollm3", "phi3", "ministral", "ministral3",
-                                         "gemma2", "gemma3", "gemma4", "glm", "glm4", "stablelm", "opt",
-                                         "gpt2", "starcoder", "starcoder2", "falcon", "falcon_alibi", "mpt",
-                                         "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss",
-                                         "granitemoe", "llama4", "gemma4_moe", "glm4_moe", "lfm2", "qwen3_5",
-                                         "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3",
-                                         "glm4_moe_lite"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Families, FamilyTest, testing::ValuesIn(all_models()),
+                         [](const auto& info) { return info.param; });
 
 // Every drafter without a network, with every tree.
 void expect_no_drafter_changes(std::span<const char* const> models) {

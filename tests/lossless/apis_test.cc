@@ -11,6 +11,7 @@
 
 #include "outrider/open.h"
 #include "outrider/outrider.h"
+#include "tests/support/built_in_methods.h"
 
 namespace outrider {
 namespace {
@@ -90,10 +91,13 @@ TEST_P(ApisTest, GiveTheTokensOfTheProgram) {
   outrider_engine_close(engine);
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, ApisTest,
-                         ::testing::Values("none", "ngram", "suffix", "lookahead", "early_exit",
-                                           "draft_target", "spec_infer", "medusa", "eagle3", "mtp", "moa",
-                                           "auto", "combine=[ngram,draft_target]"));
+std::vector<std::string> tried_methods() {
+  std::vector<std::string> methods = built_in_methods();
+  methods.insert(methods.end(), {"auto", "combine=[ngram,draft_target]"});
+  return methods;
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, ApisTest, ::testing::ValuesIn(tried_methods()));
 
 }  // namespace
 }  // namespace outrider

@@ -124,30 +124,6 @@ Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfi
   return {};
 }
 
-// Reads a number or a list of numbers; an absent key changes nothing.
-Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens) {
-  const auto element = root.find("eos_token_id");
-  if (!element) return {};
-  std::vector<TokenId> tokens;
-  const auto append = [&](simdjson::dom::element value) {
-    int64_t id = 0;
-    if (value.get(id) != simdjson::SUCCESS || id < 0 || id > std::numeric_limits<TokenId>::max())
-      return false;
-    tokens.push_back(static_cast<TokenId>(id));
-    return true;
-  };
-  bool valid = true;
-  simdjson::dom::array list;
-  if (element->get(list) == simdjson::SUCCESS) {
-    for (const simdjson::dom::element item : list) valid = valid && append(item);
-  } else {
-    valid = append(*element);
-  }
-  if (!valid) return root.wrong_type("eos_token_id", "a token id or a list of token ids");
-  *stop_tokens = std::move(tokens);
-  return {};
-}
-
 Result<std::optional<double>> read_within(const JsonObject& root, std::string_view key, double min,
                                           double max) {
   OUTRIDER_TRY(const auto value, root.number(key));
@@ -173,6 +149,29 @@ Result<SamplingChoices> read_sampling(const JsonObject& root) {
 }
 
 }  // namespace
+
+Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens) {
+  const auto element = root.find("eos_token_id");
+  if (!element) return {};
+  std::vector<TokenId> tokens;
+  const auto append = [&](simdjson::dom::element value) {
+    int64_t id = 0;
+    if (value.get(id) != simdjson::SUCCESS || id < 0 || id > std::numeric_limits<TokenId>::max())
+      return false;
+    tokens.push_back(static_cast<TokenId>(id));
+    return true;
+  };
+  bool valid = true;
+  simdjson::dom::array list;
+  if (element->get(list) == simdjson::SUCCESS) {
+    for (const simdjson::dom::element item : list) valid = valid && append(item);
+  } else {
+    valid = append(*element);
+  }
+  if (!valid) return root.wrong_type("eos_token_id", "a token id or a list of token ids");
+  *stop_tokens = std::move(tokens);
+  return {};
+}
 
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_config_json) {
   OUTRIDER_TRY(const JsonFile document, JsonFile::parse(config_json, "config.json"));

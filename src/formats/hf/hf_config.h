@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "formats/json_file.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
+#include "outrider/token.h"
 
 namespace outrider {
 
@@ -17,6 +19,9 @@ namespace outrider {
 // (named, with the list of what is); missing or mistyped keys; numbers that fail validate().
 Result<ModelConfig> parse_hf_config(std::string_view config_json,
                                     std::string_view generation_config_json = {});
+
+// Reads "eos_token_id", a number or a list of numbers; an absent key changes nothing.
+Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens);
 
 // Reads config.json and generation_config.json (optional) of a directory.
 Result<ModelConfig> read_hf_config(const std::filesystem::path& directory);

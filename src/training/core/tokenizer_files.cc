@@ -1,50 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/core/tokenizer_files.h"
 
-#include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
+#include "formats/hf/hf_config.h"
 #include "platform/durable_file.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider::training {
-namespace {
-
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-Result<json> read_json(const fs::path& path) {
-  std::ifstream in(path);
-  if (!in)
-    return io_error("cannot read " + path.string() +
-                    ": a folder made by tools/train_tokenizer.py is expected");
-  json root = json::parse(in, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) return input_error(path.string() + ": not JSON");
-  return root;
-}
-
-}  // namespace
 
 Result<TokenizerFacts> read_tokenizer_facts(const fs::path& directory) {
-  OUTRIDER_TRY(const json tokenizer, read_json(directory / "tokenizer.json"));
-  OUTRIDER_TRY(const json generation, read_json(directory / "generation_config.json"));
-  try {
-    TokenizerFacts facts;
-    for (const auto& [piece, id] : tokenizer.at("model").at("vocab").items()) {
-      facts.vocab_size = std::max(facts.vocab_size, id.get<int>() + 1);
-    }
-    for (const json& token : tokenizer.at("added_tokens")) {
-      facts.vocab_size = std::max(facts.vocab_size, token.at("id").get<int>() + 1);
-    }
-    const json& end = generation.at("eos_token_id");
-    facts.stop_tokens = end.is_array() ? end.get<std::vector<int>>() : std::vector<int>{end.get<int>()};
-    if (facts.stop_tokens.empty())
-      return input_error(directory.string() + ": generation_config.json has no eos_token_id");
-    facts.document_end = facts.stop_tokens.front();
-    return facts;
-  } catch (const json::exception& error) {
-    return input_error(directory.string() + ": " + error.what());
-  }
+  OUTRIDER_TRY(const TokenizerSpec tokenizer, read_tokenizer_json(directory));
+  OUTRIDER_TRY(const JsonFile generation, JsonFile::read(directory / "generation_config.json"));
+  TokenizerFacts facts{.vocab_size = static_cast<int>(tokenizer.pieces.size()), .stop_tokens = {}};
+  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(generation.root(), &facts.stop_tokens));
+  if (facts.stop_tokens.empty()) return generation.root().fail("expected an eos_token_id, found none");
+  facts.document_end = facts.stop_tokens.front();
+  return facts;
 }
 
 Status copy_tokenizer_files(const fs::path& from, const fs::path& to) {

@@ -2,10 +2,10 @@
 #include "training/lm/llama_config.h"
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "formats/hf/hf_config.h"
 #include "platform/durable_file.h"
 
 namespace outrider::training {
@@ -38,29 +38,20 @@ Status check_shape(const LlamaConfig& config) {
 }
 
 Result<LlamaConfig> read_config(const std::filesystem::path& model_dir) {
-  const std::filesystem::path path = model_dir / "config.json";
-  std::ifstream in(path);
-  if (!in) return io_error("cannot read " + path.string() + ": a Hugging Face model folder is expected");
-  try {
-    const json root = json::parse(in);
-    if (root.at("model_type") != "llama" || !root.value("tie_word_embeddings", false)) {
-      return input_error(path.string() + ": a llama model with tied embeddings is expected");
-    }
-    LlamaConfig config;
-    config.vocab_size = root.at("vocab_size").get<int>();
-    config.hidden_size = root.at("hidden_size").get<int>();
-    config.layers = root.at("num_hidden_layers").get<int>();
-    config.heads = root.at("num_attention_heads").get<int>();
-    config.kv_heads = root.at("num_key_value_heads").get<int>();
-    config.ffn_size = root.at("intermediate_size").get<int>();
-    config.max_context = root.at("max_position_embeddings").get<int>();
-    config.rope_theta = root.at("rope_theta").get<double>();
-    config.rms_eps = root.at("rms_norm_eps").get<double>();
-    OUTRIDER_RETURN_IF_ERROR(check_shape(config));
-    return config;
-  } catch (const json::exception& error) {
-    return input_error(path.string() + ": " + error.what());
-  }
+  OUTRIDER_TRY(const ModelConfig stored, read_hf_config(model_dir));
+  if (stored.family != "llama" || !stored.tied_embeddings)
+    return input_error(model_dir.string() + ": expected a llama model with tied embeddings");
+  const LlamaConfig config = {.vocab_size = static_cast<int>(stored.vocab_size),
+                              .hidden_size = static_cast<int>(stored.hidden_size),
+                              .layers = static_cast<int>(stored.layer_count),
+                              .heads = static_cast<int>(stored.head_count),
+                              .kv_heads = static_cast<int>(stored.kv_head_count),
+                              .ffn_size = static_cast<int>(stored.ffn_size),
+                              .max_context = static_cast<int>(stored.max_context),
+                              .rope_theta = stored.ropes.front().theta,
+                              .rms_eps = stored.norm.epsilon};
+  OUTRIDER_RETURN_IF_ERROR(check_shape(config));
+  return config;
 }
 
 nlohmann::json config_json(const LlamaConfig& config, std::optional<int> eos_token) {

@@ -17,11 +17,7 @@ constexpr int kVocab = 64;
 class LmTrainerTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string vocab;
-    for (int i = 0; i < kVocab; ++i)
-      vocab += (i ? ",\"t" : "\"t") + std::to_string(i) + "\":" + std::to_string(i);
-    files_.write_bytes("tokenizer/tokenizer.json",
-                       R"({"model":{"vocab":{)" + vocab + R"(}},"added_tokens":[]})");
+    write_tokenizer(kVocab);
     files_.write_bytes("tokenizer/tokenizer_config.json", "{}");
     files_.write_bytes("tokenizer/generation_config.json", R"({"eos_token_id":[0,1]})");
     std::vector<uint16_t> tokens;
@@ -30,6 +26,17 @@ class LmTrainerTest : public testing::Test {
     for (const char* name : {"data/train/a.u16", "data/heldout/a.u16", "data/prompts/a.u16"}) {
       files_.write_tokens(name, tokens);
     }
+  }
+
+  // A byte-level tokenizer without merges.
+  void write_tokenizer(int tokens) const {
+    std::string vocab;
+    for (int i = 0; i < tokens; ++i)
+      vocab += (i ? ",\"t" : "\"t") + std::to_string(i) + "\":" + std::to_string(i);
+    files_.write_bytes("tokenizer/tokenizer.json",
+                       R"({"model":{"type":"BPE","vocab":{)" + vocab +
+                           R"(},"merges":[]},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
+                           R"("decoder":{"type":"ByteLevel"},"added_tokens":[]})");
   }
 
   LmOptions options(const std::string& out, int64_t steps) const {
@@ -122,8 +129,7 @@ TEST_F(LmTrainerTest, LearnsThePatternAndTeachesIt) {
 
 TEST_F(LmTrainerTest, ATeacherOfAnotherVocabularyIsRefused) {
   ASSERT_TRUE(train_lm(options("teacher", 4)).ok());
-  files_.write_bytes("tokenizer/tokenizer.json",
-                     R"({"model":{"vocab":{"a":0,"b":63}},"added_tokens":[{"id":64}]})");
+  write_tokenizer(kVocab + 1);
   LmOptions student = options("student", 4);
   student.distill = files_.path("teacher");
   const Status status = train_lm(student);

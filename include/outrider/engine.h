@@ -147,8 +147,13 @@ struct TokenLogprobs {
   int64_t rank = 0;                            // rank of the token among all, from 1; for prompt tokens only
 };
 
-enum class FinishReason : uint8_t { kStop, kLength, kCancelled };
-std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled"
+enum class FinishReason : uint8_t {
+  kStop,
+  kLength,
+  kCancelled,
+  kError,  // a step threw: no memory, or weights that could not be read
+};
+std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled", "error"
 
 struct SpeculationStats {
   std::string method;
@@ -276,9 +281,12 @@ class Engine {
   void offer(RequestId id, TokenTree tree);
 
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
-  // idle: no request is left, or all that are left wait for an offered tree. Throws std::runtime_error if
-  // layers cannot be read (EngineOptions::memory_limit) or a rank has ended; no request goes on after that.
+  // idle: no request is left, or all that are left wait for an offered tree. Throws if layers cannot be read
+  // (EngineOptions::memory_limit), there is no memory, a sink throws or a rank has ended. The requests that
+  // ran then end with FinishReason::kError, and the others go on where is_usable() holds.
   bool step();
+  // False after a step that threw and left the engine unable to go on: a rank of the job has ended.
+  bool is_usable() const;
 
   // From the next step on, `sink` gets one StepTrace per sequence and step, after the requests' sinks. An
   // empty sink ends tracing. Not to be called from a sink. Tracing costs time and changes no output.

@@ -218,7 +218,7 @@ const char* outrider_completion_text(const outrider_completion* completion, size
 const int32_t* outrider_completion_tokens(const outrider_completion* completion, size_t* count);
 // An outrider_origin for each token.
 const uint8_t* outrider_completion_origins(const outrider_completion* completion, size_t* count);
-// "stop", "length" or "cancelled".
+// "stop", "length", "cancelled" or "error".
 const char* outrider_completion_finish_reason(const outrider_completion* completion);
 
 // Natural log-probabilities of the model itself, for each token of the output; count 0 if the request wants

@@ -115,7 +115,7 @@ class CompletionOutput:
         token_ids: all tokens of the output.
         origins: how each came about: "plain", "accepted", "recovered" or "bonus".
         text_diff, token_ids_diff: what the last update added, while the answer is streamed.
-        finish_reason: "stop", "length" or "cancelled"; None while it is written.
+        finish_reason: "stop", "length", "cancelled" or "error"; None while it is written.
         logprobs: natural log-probabilities of the model, float32 [tokens]; None if not asked for. Known at the end.
         top_token_ids, top_logprobs: the likeliest tokens in each place, int32 and float32 [tokens, k].
         prompt_logprobs, prompt_top_token_ids, prompt_top_logprobs: the same of the prompt from its second token on.

@@ -2,10 +2,13 @@
 #include "outrider/engine.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "chat_template/plain_chat.h"
 #include "engine/guarded_call.h"
 #include "engine/open_parts.h"
@@ -84,9 +87,26 @@ struct Engine::Impl {
   SpeculationPolicy policy;
   SpeculationLimits speculation_limits;
   Step step;
+  // Ends the sequences that ran in a step that threw.
+  void fail_running();
+
   RequestId next_id = 1;
   std::vector<RequestId> cancelled;  // since the last step
+  bool is_usable = true;
 };
+
+void Engine::Impl::fail_running() {
+  step.abandon();
+  while (Sequence* sequence = scheduler.most_senior()) {
+    if (!sequence->finished()) sequence->finish(FinishReason::kError);
+    try {
+      retire(step.parts(), sequence->id());
+    } catch (const std::exception& error) {  // its sink threw; it is out of the scheduler
+      log_warning(std::string("a request's sink threw: ") + error.what());
+    }
+  }
+  is_usable = is_usable && parts->cache->check_invariants().ok();
+}
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
@@ -152,10 +172,18 @@ bool Engine::step() {
     retire(impl_->step.parts(), id);
   }
   if (impl_->scheduler.idle()) return false;
-  impl_->step.run();
-  impl_->scheduler.park();
+  try {
+    impl_->step.run();
+    impl_->scheduler.park();
+  } catch (const std::exception& error) {
+    impl_->is_usable = impl_->is_usable && dynamic_cast<const RankFailure*>(&error) == nullptr;
+    impl_->fail_running();
+    throw;
+  }
   return !impl_->scheduler.idle();
 }
+
+bool Engine::is_usable() const { return impl_->is_usable; }
 
 void Engine::set_trace_sink(TraceSink sink) { impl_->step.set_trace_sink(std::move(sink)); }
 
@@ -174,6 +202,8 @@ Result<Completion> Engine::generate(Request request, ProgressSink sink) {
     return io_error(failure.what());
   } catch (const RankFailure& failure) {
     return io_error(failure.what());
+  } catch (const std::bad_alloc&) {
+    return resource_error("out of memory; a smaller context or batch needs less");
   }
   return *std::move(completion);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "base/log.h"
@@ -13,6 +14,8 @@ template <typename Answer, typename Call>
 Answer GuardedConstraint::guarded(Answer if_it_throws, Call&& call) {
   try {
     return call();
+  } catch (const std::bad_alloc&) {  // not a fault of the constraint: the step fails
+    throw;
   } catch (const std::exception& error) {
     report(error.what());
   } catch (...) {

@@ -8,7 +8,8 @@
 
 namespace outrider {
 
-// A request's constraint, which may be user code. After it throws, it allows no further token.
+// A request's constraint, which may be user code. After it throws, it allows no further token; but
+// std::bad_alloc goes on to the caller.
 class GuardedConstraint final : public TokenConstraint {
  public:
   explicit GuardedConstraint(std::shared_ptr<TokenConstraint> constraint)

@@ -108,14 +108,14 @@ void Scheduler::unpark() {
       ++i;
       continue;
     }
-    Entry entry = std::move(parked_[i]);
+    Entry& entry = parked_[i];
+    if (entry.has_pages) {
+      join_scope(entry);
+      insert_by_seniority(running_, entry);
+    } else {
+      insert_by_seniority(preempted_, entry);
+    }
     parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (entry.has_pages) join_scope(entry);
-    const auto add = [&](auto& entries) {
-      entries.insert(std::ranges::upper_bound(entries, entry.seniority, {}, &Entry::seniority),
-                     std::move(entry));
-    };
-    entry.has_pages ? add(running_) : add(preempted_);
   }
 }
 
@@ -129,16 +129,15 @@ bool Scheduler::reclaim() {
 }
 
 void Scheduler::preempt(size_t index, std::vector<Sequence*>& preempted) {
-  Entry entry = std::move(running_[index]);
-  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+  Entry& entry = running_[index];
+  preempted.push_back(entry.sequence.get());
   entry.sequence->kv = KvSequence();
   entry.has_pages = false;
   ++entry.preemptions;
   ++preemptions_;
   leave_scope(entry);
-  preempted.push_back(entry.sequence.get());
-  preempted_.insert(std::ranges::upper_bound(preempted_, entry.seniority, {}, &Entry::seniority),
-                    std::move(entry));
+  insert_by_seniority(preempted_, entry);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
 void Scheduler::admit() {
@@ -159,9 +158,9 @@ void Scheduler::admit() {
       if (!reclaim()) return;
     }
     if (!keeps_guarantees(entry)) return;
-    Entry started = std::move(entry);
+    start(entry);
+    insert_by_seniority(running_, entry);
     queue->erase(queue->begin() + static_cast<std::ptrdiff_t>(index));
-    start(std::move(started));
   }
 }
 
@@ -235,13 +234,15 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   return saved > 0 && saved * kMinShare >= static_cast<int64_t>(tokens.size()) - cached;
 }
 
-void Scheduler::start(Entry entry) {
+// Gives the sequence its pages. Where there is no memory for that it stays as it is.
+void Scheduler::start(Entry& entry) {
   Sequence& sequence = *entry.sequence;
-  join_scope(entry);
   KvSequence cached = cache_->open(sequence.tokens(), sequence.request().cache_scope);
   int64_t max = cacheable(sequence);
   if (options_.max_cached) max = std::min(max, options_.max_cached(sequence));
   if (max < cached.length()) cache_->rewind(cached, static_cast<int32_t>(max));
+  cached.reserve(sequence.max_length() + 1 + nodes_of(sequence));
+  join_scope(entry);
   sequence.admit(std::move(cached));
   entry.has_pages = true;
   if (entry.seniority == 0) {
@@ -249,14 +250,11 @@ void Scheduler::start(Entry entry) {
     prompt_tokens_ += sequence.prompt_length();
     cached_tokens_ += sequence.kv.length();
   }
-  sequence.kv.reserve(sequence.max_length() + 1 + nodes_of(sequence));
-  running_.insert(std::ranges::upper_bound(running_, entry.seniority, {}, &Entry::seniority),
-                  std::move(entry));
 }
 
 void Scheduler::join_scope(Entry& entry) {
-  entry.is_counted = true;
   ++scopes_[entry.sequence->request().cache_scope];
+  entry.is_counted = true;
 }
 
 void Scheduler::leave_scope(Entry& entry) {

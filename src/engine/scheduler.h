@@ -93,6 +93,8 @@ class Scheduler {
   // Takes the sequences that wait for their trees out of the batch, as plan() does at its end.
   void park();
 
+  // The first of the running sequences; null: none runs.
+  Sequence* most_senior() { return running_.empty() ? nullptr : running_.front().sequence.get(); }
   // Null when there is none with this id.
   Sequence* find(RequestId id);
   // Takes a sequence out; null when there is none with this id.
@@ -115,7 +117,13 @@ class Scheduler {
   bool fits(const Sequence& sequence) const;
   bool keeps_guarantees(const Entry& entry) const;
   bool awaits_prefix(const Sequence& sequence) const;
-  void start(Entry entry);
+  void start(Entry& entry);
+  // Moves the entry to its place. Where there is no memory for that it stays where it is.
+  template <typename List>
+  static void insert_by_seniority(List& entries, Entry& entry) {
+    const auto place = std::ranges::upper_bound(entries, entry.seniority, {}, &Entry::seniority);
+    *entries.insert(place, Entry()) = std::move(entry);
+  }
   void join_scope(Entry& entry);
   void leave_scope(Entry& entry);
   size_t victim() const;

@@ -28,6 +28,8 @@ class Step {
 
   // Precondition: the scheduler is not idle.
   void run();
+  // Gives back what a step holds that threw.
+  void abandon() { schedule_.close(); }
 
   // Not to be called while run() is under way. An empty sink ends tracing.
   void set_trace_sink(TraceSink sink) { trace_.set_sink(std::move(sink), parts_.vocab_size); }

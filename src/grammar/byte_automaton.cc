@@ -180,9 +180,9 @@ ByteAutomaton::~ByteAutomaton() = default;
 ByteAutomaton::State ByteAutomaton::advance_anew(State state, int byte_class) {
   if (records_[state].row < 0) {
     if (rows_.size() > kMaxRowEntries) clear_rows();
-    records_[state].row = static_cast<int32_t>(row_owners_.size());
+    rows_.resize((row_owners_.size() + 1) * class_count_, kUnknown);
     row_owners_.push_back(state);
-    rows_.resize(rows_.size() + class_count_, kUnknown);
+    records_[state].row = static_cast<int32_t>(row_owners_.size()) - 1;
   }
   const State next = step(state, byte_class);
   rows_[static_cast<size_t>(records_[state].row) * class_count_ + byte_class] = next;

@@ -2,6 +2,7 @@
 #include "grammar/token_masks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -68,10 +69,10 @@ const TokenMasks::Local& TokenMasks::local(const ByteAutomaton::LocalState& abov
   const auto known = local_.find(key);
   if (known != local_.end()) return known->second;
   if (local_.size() * trie_->mask_words() * sizeof(uint64_t) > kMaxCachedBytes) local_.clear();
-  Local& found = local_[key];
+  Local found;  // complete before it is kept, because a walk may run out of memory
   found.allowed.assign(trie_->mask_words(), 0);
   found.is_too_large = !walk_locally(above, found);
-  return found;
+  return local_.emplace(key, std::move(found)).first->second;
 }
 
 // Counts the work of a state that this walk reaches for the first time. Returns false if the limit is

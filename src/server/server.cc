@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -14,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -50,7 +50,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .metrics = {},
           .calls = LiveCalls(calls),
           .drafting = {},
-          .worker = nullptr,
+          .workers = nullptr,
           .engine = nullptr,
           .max_batch = parts.max_batch};
 }
@@ -87,6 +87,14 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
 
 }  // namespace
 
+// A coroutine that waits when a server is destroyed has guards that use the server. They run here, before
+// anything that they use is gone.
+class ServerContext : public asio::io_context {
+ public:
+  ServerContext() : asio::io_context(1) {}
+  void destroy_handlers() { shutdown(); }
+};
+
 struct Server::Impl {
   Impl(ServerParts given, ApiKeys keys, std::shared_ptr<asio::ssl::context> tls)
       : parts(std::move(given)),
@@ -96,8 +104,17 @@ struct Server::Impl {
     service.calls.set_metrics(&service.metrics);
     service.started_ms = now_ms();
   }
+  ~Impl() {
+    if (service.engine) service.engine->stop();
+    if (service.workers) service.workers->stop();
+    io.destroy_handlers();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   EngineLoop::Events engine_events();
+  // Runs handlers until there are no more. One that throws ends what it belongs to.
+  void run_handlers();
   void on_opened(ServedModel model);
   void on_failure(const Error& error);
   void on_drain();
@@ -105,11 +122,12 @@ struct Server::Impl {
   Connection::Task<void> wait_while(std::function<bool()> condition, Connection::Duration time);
   Connection::Task<void> take_signals();
   void reload();
+  void reload_or_keep();
   void read_keys();
   void read_certificate();
 
   ServerParts parts;
-  asio::io_context io{1};
+  ServerContext io;
   Service service;
   Listener listener;
   asio::signal_set signals;
@@ -122,12 +140,28 @@ EngineLoop::Events Server::Impl::engine_events() {
   return {.opened =
               [this](const Engine& engine) {
                 asio::post(io, [this, model = model_to_serve(engine, parts)]() mutable {
-                  on_opened(std::move(model));
+                  try {
+                    on_opened(std::move(model));
+                  } catch (const std::exception& error) {
+                    on_failure(io_error(error.what()));
+                  }
                 });
               },
           .failed = [this](const Error& error) { asio::post(io, [this, error] { on_failure(error); }); },
           .has_updates =
               [this] { asio::post(io, [this] { service.calls.deliver(service.engine->take_updates()); }); }};
+}
+
+void Server::Impl::run_handlers() {
+  while (true) {
+    try {
+      if (!io.stopped()) listener.start();
+      io.run();
+      return;
+    } catch (const std::exception&) {
+      log_failure("handler_failed", std::current_exception());
+    }
+  }
 }
 
 void Server::Impl::on_opened(ServedModel model) {
@@ -157,7 +191,11 @@ void Server::Impl::on_drain() {
   service.phase = Phase::kDraining;
   log_event("draining", fmt::format("{} calls", service.calls.load()));
   notify_manager(parts.notify_socket, "STOPPING=1");
-  asio::co_spawn(io, drain(), asio::detached);
+  asio::co_spawn(io, drain(), [this](const std::exception_ptr& failure) {
+    if (failure == nullptr) return;
+    log_failure("drain_failed", failure);
+    io.stop();
+  });
 }
 
 Connection::Task<void> Server::Impl::wait_while(std::function<bool()> condition, Connection::Duration time) {
@@ -190,6 +228,7 @@ Connection::Task<void> Server::Impl::drain() {
   is_stopped = true;
   Code ignored;
   signals.cancel(ignored);
+  if (listener.size() > 0) io.stop();
 }
 
 void Server::Impl::read_keys() {
@@ -214,13 +253,21 @@ void Server::Impl::reload() {
   read_certificate();
 }
 
+void Server::Impl::reload_or_keep() {
+  try {
+    reload();
+  } catch (const std::exception&) {
+    log_failure("reload_failed", std::current_exception());
+  }
+}
+
 Connection::Task<void> Server::Impl::take_signals() {
   while (!is_stopped) {  // drain() may finish before this coroutine starts
     Code error;
     const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;
     if (signal == SIGHUP) {
-      reload();
+      reload_or_keep();
       continue;
     }
     // No call is in progress, and opening a model cannot be interrupted.
@@ -251,26 +298,35 @@ std::string Server::url() const {
 
 Status Server::run() {
   Impl& impl = *impl_;
-  impl.listener.start();
-  impl.service.worker = std::make_unique<PreparationWorker>();
-  impl.service.engine = std::make_unique<EngineLoop>(impl.parts.open, impl.engine_events());
-  impl.io.run();
-  impl.service.worker.reset();
-  impl.service.engine.reset();
+  try {
+    impl.service.workers = std::make_unique<PreparationWorkers>();
+    impl.service.engine = std::make_unique<EngineLoop>(impl.parts.open, impl.engine_events());
+  } catch (const std::exception& error) {
+    return resource_error(fmt::format("cannot start the threads of the server: {}", error.what()));
+  }
+  impl.run_handlers();
+  impl.service.engine->stop();
+  impl.service.workers->stop();
   return impl.failure ? Status(*impl.failure) : Status();
 }
+
+void Server::stop() { impl_->io.stop(); }
 
 void Server::drain() {
   asio::post(impl_->io, [this] { impl_->on_drain(); });
 }
 
 void Server::reload() {
-  asio::post(impl_->io, [this] { impl_->reload(); });
+  asio::post(impl_->io, [this] { impl_->reload_or_keep(); });
 }
 
 void Server::handle_signals() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) impl_->signals.add(signal);
-  asio::co_spawn(impl_->io, impl_->take_signals(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->take_signals(), [this](const std::exception_ptr& failure) {
+    if (failure == nullptr) return;
+    log_failure("signals_failed", failure);
+    impl_->on_drain();
+  });
 }
 
 }  // namespace outrider

@@ -41,18 +41,21 @@ class Server {
   // Reads keys and certificate, binds and listens. Errors: an address that needs keys, keys or a certificate
   // that cannot be read, a port in use.
   static Result<std::unique_ptr<Server>> listen(ServerParts parts);
-  ~Server();
+  ~Server();  // not while run() runs
 
   int port() const;
   std::string url() const;  // "http://127.0.0.1:8000"; https with a certificate
 
-  // Serves on this thread until drained. Error: the model could not be opened, or the engine failed.
+  // Serves on this thread until drained or stopped. Error: the model could not be opened, the engine cannot
+  // go on, or there is no memory for the threads.
   Status run();
 
   // These may be called from any thread, also before run().
   // Refuses new calls and finishes those in progress within the drain timeout. A second call ends them at
   // once.
   void drain();
+  // Ends run() at once: connections break off in the middle.
+  void stop();
   // Reads the files of keys and certificate again. The old ones stay if they cannot be read.
   void reload();
 

@@ -61,6 +61,10 @@ void ScheduleStage::run(StepReport& report, StepTracer* tracer) {
       std::ranges::all_of(plans, [](const SequencePlan& plan) { return plan.prefill_tokens == 0; });
 }
 
+void ScheduleStage::close() {
+  for (SequenceStep& step : steps_) step.transaction.reset();
+}
+
 void ScheduleStage::open(SequenceStep& step, const SequencePlan& plan) const {
   const Sequence& sequence = *plan.sequence;
   step.plan = within_request(plan);

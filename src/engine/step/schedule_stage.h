@@ -16,6 +16,8 @@ class ScheduleStage {
 
   // Makes `report` that of a new step. The tracer may be null.
   void run(StepReport& report, StepTracer* tracer);
+  // Gives back the staged entries of a step that did not come to its end.
+  void close();
 
  private:
   void open(SequenceStep& step, const SequencePlan& plan) const;

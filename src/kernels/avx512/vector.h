@@ -59,9 +59,13 @@ struct Avx512 {
   }
   // Number i of the result is sum(v[i]), with its bits: the additions of sum(), for all vectors at
   // once.
-  static Floats sums(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm512_add_ps); }
+  static Floats sums(const Floats (&v)[kLanes]) {
+    return combine_lanes(v, [](Floats a, Floats b) { return _mm512_add_ps(a, b); });
+  }
   // Number i of the result is largest(v[i]).
-  static Floats maxima(const Floats (&v)[kLanes]) { return combine_lanes(v, _mm512_max_ps); }
+  static Floats maxima(const Floats (&v)[kLanes]) {
+    return combine_lanes(v, [](Floats a, Floats b) { return _mm512_max_ps(a, b); });
+  }
   template <typename Operation>
   static Floats combine_lanes(const Floats (&v)[kLanes], Operation combine) {
     Floats halves[8], quarters[4], pairs[2];

@@ -5,13 +5,16 @@
 #include <exception>
 #include <iterator>
 #include <new>
+#include <thread>
 
 #include "base/clock.h"
+#include "server/telemetry/request_log.h"
 
 namespace outrider {
 namespace {
 
 constexpr double kStatusAge = 50;  // milliseconds
+constexpr auto kPauseAfterFailure = std::chrono::milliseconds(10);
 
 ChoiceDelta copied(const Progress& progress) {
   ChoiceDelta delta;
@@ -25,15 +28,24 @@ ChoiceDelta copied(const Progress& progress) {
   return delta;
 }
 
+// For the few bytes without which a client would wait for ever.
+template <typename Action>
+void until_memory_is_there(Action&& action) {
+  while (true) {
+    try {
+      return action();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kPauseAfterFailure);
+    }
+  }
+}
+
 }  // namespace
 
 EngineLoop::EngineLoop(Open open, Events events)
     : open_(std::move(open)), events_(std::move(events)), thread_([this] { run(); }) {}
 
-EngineLoop::~EngineLoop() {
-  stop();
-  thread_.join();
-}
+EngineLoop::~EngineLoop() { stop(); }
 
 void EngineLoop::submit(CallNumber call, std::vector<Request> requests, bool wants_traces) {
   const std::lock_guard lock(mutex_);
@@ -47,16 +59,24 @@ void EngineLoop::offer(CallNumber call, TokenTree tree) {
   mail_.notify_one();
 }
 
-void EngineLoop::cancel(CallNumber call) {
+bool EngineLoop::cancel(CallNumber call) noexcept {
   const std::lock_guard lock(mutex_);
-  commands_.push_back({.call = call, .requests = {}});
+  try {
+    commands_.push_back({.call = call, .requests = {}});
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   mail_.notify_one();
+  return true;
 }
 
 void EngineLoop::stop() {
-  const std::lock_guard lock(mutex_);
-  stops_ = true;
-  mail_.notify_one();
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+    mail_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
 }
 
 std::vector<CallUpdate> EngineLoop::take_updates() {
@@ -89,11 +109,42 @@ void EngineLoop::serve() {
   std::vector<Command> commands;
   bool is_idle = true;
   while (take_commands(is_idle, commands)) {
-    for (Command& command : commands) execute(command);
-    commands.clear();
-    update_tracing();
-    is_idle = !engine_->step();
-    hand_over(is_idle);
+    try {
+      is_idle = advance(commands);
+    } catch (const std::exception&) {
+      if (!engine_->is_usable()) throw;
+      log_failure("engine_loop_failed", std::current_exception());
+      is_idle = false;  // what is left to do is tried again
+      std::this_thread::sleep_for(kPauseAfterFailure);
+    }
+  }
+}
+
+bool EngineLoop::advance(std::vector<Command>& commands) {
+  for (Command& command : commands) {
+    try {
+      execute(command);
+    } catch (const std::exception&) {
+      log_failure("submit_failed", std::current_exception());
+      until_memory_is_there([&] { running_[command.call].is_lost = has_lost_calls_ = true; });
+    }
+  }
+  commands.clear();
+  update_tracing();
+  const bool is_idle = step();
+  fail_lost_calls();
+  hand_over(is_idle);
+  return is_idle;
+}
+
+// A step that throws ends the sequences that ran in it.
+bool EngineLoop::step() {
+  try {
+    return !engine_->step();
+  } catch (const std::exception&) {
+    if (!engine_->is_usable()) throw;
+    log_failure("step_failed", std::current_exception());
+    return false;
   }
 }
 
@@ -121,6 +172,7 @@ bool EngineLoop::take_commands(bool is_idle, std::vector<Command>& commands) {
 void EngineLoop::begin(Command& command) {
   const CallNumber call = command.call;
   Running& running = running_[call];
+  running.requests.reserve(command.requests.size());
   running.unfinished = command.requests.size();
   running.wants_traces = command.wants_traces;
   const size_t updates_before = step_updates_.size();
@@ -153,10 +205,31 @@ void EngineLoop::end(CallNumber call) {
   running_.erase(found);
 }
 
+// Cancels the calls that have lost an update, and tells their clients.
+void EngineLoop::fail_lost_calls() {
+  if (!has_lost_calls_) return;
+  std::vector<CallNumber> lost;
+  for (const auto& [call, running] : running_) {
+    if (running.is_lost) lost.push_back(call);
+  }
+  for (const CallNumber call : lost) {
+    step_updates_.push_back({.kind = CallUpdate::Kind::kFailed, .call = call});
+    cancel_requests(call);
+    end(call);
+  }
+  has_lost_calls_ = false;
+}
+
 void EngineLoop::on_progress(CallNumber call, int choice, const Progress& progress) {
   const auto found = running_.find(call);
-  if (found == running_.end()) return;  // its call was refused
-  step_updates_.push_back({.call = call, .choice = choice, .delta = copied(progress)});
+  if (found == running_.end() || found->second.is_lost) return;  // it was refused, or ends after this step
+  try {
+    step_updates_.push_back({.call = call, .choice = choice, .delta = copied(progress)});
+  } catch (const std::exception&) {
+    log_failure("update_failed", std::current_exception());
+    found->second.is_lost = has_lost_calls_ = true;
+    return;
+  }
   // A traced call ends in update_tracing(), because the trace of this step arrives after its last delta.
   if (progress.completion != nullptr && --found->second.unfinished == 0 && !found->second.wants_traces)
     end(call);
@@ -201,6 +274,7 @@ void EngineLoop::hand_over(bool is_idle) {
   bool announces = false;
   {
     const std::lock_guard lock(mutex_);
+    updates_.reserve(updates_.size() + step_updates_.size());  // nothing of them is lost where this throws
     if (is_old) status_ = std::move(status);
     std::move(step_updates_.begin(), step_updates_.end(), std::back_inserter(updates_));
     announces = !updates_.empty() && !is_announced_;

@@ -25,6 +25,7 @@ struct CallUpdate {
   enum class Kind : uint8_t {
     kAccepted,  // the engine has queued all its requests
     kRefused,   // `refusal` is the reason; this is the last update
+    kFailed,    // an exception has ended the call; this is the last update
     kProgress,  // `delta` of one choice
   };
   Kind kind = Kind::kProgress;
@@ -35,7 +36,8 @@ struct CallUpdate {
 };
 
 // The thread that owns the engine. It opens the engine, takes commands from a mailbox between steps, and
-// hands over all updates of a step at once, so that the next step runs while the I/O thread delivers them.
+// hands over all updates of a step at once, so that the next step runs while the I/O thread delivers them. An
+// exception ends the calls that it concerns. The loop ends where the engine cannot go on.
 class EngineLoop {
  public:
   using Open = std::function<Result<std::unique_ptr<Engine>>()>;
@@ -43,7 +45,7 @@ class EngineLoop {
   // Callbacks on the engine's thread.
   struct Events {
     std::function<void(const Engine&)> opened;  // may read properties that never change
-    std::function<void(const Error&)> failed;   // opening failed, or a step threw; the thread ends
+    std::function<void(const Error&)> failed;   // opening failed, or the engine cannot go on; the thread ends
     std::function<void()> has_updates;          // at most once before take_updates()
   };
 
@@ -54,9 +56,9 @@ class EngineLoop {
   // Offers the next tree of a call with one request (Engine::offer()).
   void offer(CallNumber call, TokenTree tree);
   // Cancels the requests of a call before the next step. Their last updates still arrive. Unknown calls are
-  // ignored.
-  void cancel(CallNumber call);
-  // Ends the thread after the current step.
+  // ignored. False: there is no memory for the order.
+  bool cancel(CallNumber call) noexcept;
+  // Ends the thread after the current step, and waits for that. No callback comes after it.
   void stop();
 
   std::vector<CallUpdate> take_updates();
@@ -74,15 +76,20 @@ class EngineLoop {
     std::vector<RequestId> requests;  // by index of the choice
     size_t unfinished = 0;
     bool wants_traces = false;
+    bool is_lost = false;  // an update of it could not be kept
   };
 
   void run();
   void serve();
+  // Executes what came, makes a step and hands over its updates. True: the engine is idle.
+  bool advance(std::vector<Command>& commands);
+  bool step();
   bool take_commands(bool is_idle, std::vector<Command>& commands);
   void execute(Command& command);
   void begin(Command& command);
   void cancel_requests(CallNumber call);
   void end(CallNumber call);
+  void fail_lost_calls();
   void on_progress(CallNumber call, int choice, const Progress& progress);
   void on_trace(const StepTrace& trace);
   void update_tracing();
@@ -97,6 +104,7 @@ class EngineLoop {
   std::unordered_map<RequestId, std::pair<CallNumber, int>> traced_;
   bool is_tracing_ = false;
   std::vector<CallUpdate> step_updates_;
+  bool has_lost_calls_ = false;
   double status_ms_ = 0;  // when status_ was taken
 
   mutable std::mutex mutex_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -46,6 +47,13 @@ void count(CallTotals& totals, const Completion& completion) {
   totals.finish_reason = finish_reason_name(completion.finish_reason);
 }
 
+ApiError failure_error() {
+  return {.status = 500,
+          .type = "server_error",
+          .message = "the server failed while it worked on this request; its log says why",
+          .code = "engine_failed"};
+}
+
 ApiError refusal_error(const Error& refusal) {
   if (refusal.kind == ErrorKind::kResource) {
     return {.status = 429,
@@ -75,13 +83,13 @@ bool LiveCalls::submit(LiveCall& call, EngineLoop& engine) {
   std::vector<Request>& requests = call.generation->requests();
   const auto choices = static_cast<int>(requests.size());
   if (load() - 1 + choices > limits_.calls) return false;
-  --preparing_;
-  sequences_ += choices;
-  call.unfinished = requests.size();
   call.held.resize(requests.size());
   call.totals.choices = choices;
   call.totals.ignored_fields = call.generation->ignored_fields();
   engine.submit(call.number, std::move(requests), call.generation->wants_traces());
+  --preparing_;
+  sequences_ += choices;
+  call.unfinished = static_cast<size_t>(choices);
   return true;
 }
 
@@ -96,7 +104,13 @@ void LiveCalls::abandon(LiveCall& call, EngineLoop& engine) {
   call.events = {};
   call.held.assign(call.held.size(), std::nullopt);
   if (call.unfinished == 0) return close(call);
-  engine.cancel(call.number);
+  call.is_cancelled = engine.cancel(call.number);
+}
+
+void LiveCalls::cancel_abandoned(EngineLoop& engine) {
+  for (const auto& [number, call] : calls_) {
+    if (call->is_abandoned && !call->is_cancelled) call->is_cancelled = engine.cancel(number);
+  }
 }
 
 void LiveCalls::deliver(std::vector<CallUpdate> updates) {
@@ -104,24 +118,41 @@ void LiveCalls::deliver(std::vector<CallUpdate> updates) {
     const auto found = calls_.find(item.call);
     if (found == calls_.end()) continue;
     const std::shared_ptr<LiveCall> call = found->second;
-    switch (item.kind) {
-      case CallUpdate::Kind::kAccepted:
-        call->is_accepted = true;
-        if (!call->is_abandoned && call->generation->streams()) call->generation->start(call->events);
-        break;
-      case CallUpdate::Kind::kRefused:
-        call->error = refusal_error(item.refusal);
-        call->status = call->error->status;
-        sequences_ -= static_cast<int>(call->unfinished);
-        call->unfinished = 0;
-        finish(*call);
-        break;
-      case CallUpdate::Kind::kProgress:
-        on_progress(*call, item.choice, std::move(item.delta));
-        break;
+    try {
+      take(*call, item);
+    } catch (const std::exception&) {  // ends this call; its connection then cancels it
+      log_failure("update_failed", std::current_exception());
+      call->error = failure_error();
+      if (call->unfinished == 0 && !call->is_finished) finish(*call);
     }
     wake(*call);
   }
+}
+
+void LiveCalls::take(LiveCall& call, CallUpdate& update) {
+  switch (update.kind) {
+    case CallUpdate::Kind::kAccepted:
+      call.is_accepted = true;
+      if (!call.is_abandoned && call.generation->streams()) call.generation->start(call.events);
+      break;
+    case CallUpdate::Kind::kRefused:
+      fail(call, refusal_error(update.refusal));
+      break;
+    case CallUpdate::Kind::kFailed:
+      fail(call, failure_error());
+      break;
+    case CallUpdate::Kind::kProgress:
+      on_progress(call, update.choice, std::move(update.delta));
+      break;
+  }
+}
+
+// Ends a call that the engine does not know any more.
+void LiveCalls::fail(LiveCall& call, ApiError error) {
+  sequences_ -= static_cast<int>(std::exchange(call.unfinished, 0));
+  call.status = error.status;
+  call.error = std::move(error);
+  finish(call);
 }
 
 void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceDelta delta) {
@@ -141,6 +172,10 @@ void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceDelta delta) {
     count(call.totals, *delta.completion);
     --sequences_;
     --call.unfinished;
+    if (delta.completion->finish_reason == FinishReason::kError && !call.error) {
+      call.error = failure_error();
+      call.status = call.error->status;
+    }
   }
   if (!call.is_abandoned && !call.error) {
     auto& held = call.held[static_cast<size_t>(choice)];
@@ -168,6 +203,11 @@ void LiveCalls::finish(LiveCall& call) {
   metrics_->on_call(seconds);
   mean_call_seconds_ = mean_call_seconds_ == 0 ? seconds : 0.9 * mean_call_seconds_ + 0.1 * seconds;
   call.is_finished = true;
+  const auto taken = calls_.extract(call.number);
+  log(call, seconds);
+}
+
+void LiveCalls::log(const LiveCall& call, double seconds) const noexcept try {
   log_request({.id = call.request_id,
                .method = call.method,
                .route = call.route,
@@ -175,7 +215,8 @@ void LiveCalls::finish(LiveCall& call) {
                .total_ms = seconds * 1e3,
                .error = call.error ? call.error->message : "",
                .call = call.totals});
-  calls_.erase(call.number);
+} catch (const std::exception&) {  // without memory for its line the call ends all the same
+  log_failure("line_lost", std::current_exception());
 }
 
 bool LiveCalls::cancel(std::string_view id, uint64_t scope, EngineLoop& engine) {

@@ -36,6 +36,7 @@ struct LiveCall {
   bool is_accepted = false;       // by the engine
   bool is_finished = false;       // all choices are
   bool is_abandoned = false;      // its client is gone
+  bool is_cancelled = false;      // the engine was told so
   std::optional<ApiError> error;  // ends the call instead of the rest of its answer
 
   // Only LiveCalls uses these:
@@ -70,6 +71,8 @@ class LiveCalls {
   // Forgets a call that ends before it was submitted.
   void close(LiveCall& call);
   void abandon(LiveCall& call, EngineLoop& engine);
+  // Cancels the abandoned calls that abandon() had no memory to cancel.
+  void cancel_abandoned(EngineLoop& engine);
 
   void deliver(std::vector<CallUpdate> updates);
   // Renders held deltas. To be called when the writer has taken `events`.
@@ -85,9 +88,12 @@ class LiveCalls {
   int load() const { return preparing_ + sequences_; }
 
  private:
+  void take(LiveCall& call, CallUpdate& update);
+  void fail(LiveCall& call, ApiError error);
   void on_progress(LiveCall& call, int choice, ChoiceDelta delta);
   void add(LiveCall& call, int choice, ChoiceDelta delta);
   void finish(LiveCall& call);
+  void log(const LiveCall& call, double seconds) const noexcept;
 
   Limits limits_;
   ServerMetrics* metrics_ = nullptr;

@@ -18,6 +18,25 @@ constexpr size_t kReadSize = 2048;
 
 }  // namespace
 
+// A running watch. However its coroutine ends, those who wait for that learn it.
+class Connection::Watch {
+ public:
+  explicit Watch(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {
+    connection_->is_watched_ = true;
+    connection_->ends_watch_ = false;
+  }
+  ~Watch() {
+    if (!connection_->ends_watch_) connection_->is_gone_ = true;
+    connection_->is_watched_ = false;
+    connection_->wake();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  std::shared_ptr<Connection> connection_;
+};
+
 Connection::Connection(Service* service, Socket socket, std::string address)
     : service_(service),
       stream_(std::move(socket), service->tls.get()),
@@ -82,12 +101,10 @@ Connection::Task<void> Connection::linger() {
 }
 
 void Connection::start_watch() {
-  is_watched_ = true;
-  ends_watch_ = false;
-  asio::co_spawn(stream_.get_executor(), watch(), asio::detached);
+  asio::co_spawn(stream_.get_executor(), watch(std::make_shared<Watch>(shared_from_this())), asio::detached);
 }
 
-Connection::Task<void> Connection::watch() {
+Connection::Task<void> Connection::watch(std::shared_ptr<Watch> /*watch*/) {
   while (!ends_watch_) {
     boost::system::error_code error;
     const size_t count = co_await stream_.async_read_some(buffer_.prepare(kReadSize),
@@ -96,12 +113,8 @@ Connection::Task<void> Connection::watch() {
     if (ends_watch_) break;
     const bool is_too_much = buffer_.size() > kReadAhead;
     if (is_too_much) service_->metrics.on_drop(DropReason::kReadAhead);
-    if (!error && !is_too_much) continue;
-    is_gone_ = true;
-    break;
+    if (error || is_too_much) break;
   }
-  is_watched_ = false;
-  wake();
 }
 
 Connection::Task<void> Connection::stop_watch() {

@@ -7,6 +7,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,9 @@
 namespace outrider {
 
 // A client with a deadline for the operation that its coroutine waits for. It also notices when its peer goes
-// away. Only the I/O thread uses it.
-class Connection {
+// away. Every coroutine that uses it owns a share of it, because each may end first. Only the I/O thread uses
+// it.
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = ClientStream::Socket;
   using Clock = std::chrono::steady_clock;
@@ -64,7 +66,9 @@ class Connection {
   const std::string& address() const { return address_; }
 
  private:
-  Task<void> watch();
+  class Watch;
+
+  Task<void> watch(std::shared_ptr<Watch> watch);
 
   Service* service_;
   ClientStream stream_;

@@ -22,6 +22,14 @@ namespace ws = boost::beast::websocket;
 
 constexpr auto kLongTime = std::chrono::hours(1);
 
+// Whether a client asks for a WebSocket of this protocol (RFC 6455, 4.2.1), with a key of 16 bytes in base64.
+bool is_handshake(const RequestReader::Message& request) {
+  using boost::beast::http::field;
+  return ws::is_upgrade(request) && request[field::sec_websocket_version] == "13" &&
+         request[field::sec_websocket_key].size() == 24 && request.count(field::sec_websocket_key) == 1 &&
+         boost::beast::http::token_list(request[field::sec_websocket_protocol]).exists(kDraftingProtocol);
+}
+
 // Where a client goes on that opens a session.
 ResumeMessage place_of(const OpenMessage& message) {
   return {.session = message.session,
@@ -32,21 +40,29 @@ ResumeMessage place_of(const OpenMessage& message) {
 
 }  // namespace
 
-// One connection of a client that drafts. The connection's coroutine reads; a second one writes.
-class DraftingConnection {
+// One connection of a client that drafts. The connection's coroutine reads; a second one writes. Both own a
+// share of it, because an exception may end either first.
+class DraftingConnection : public std::enable_shared_from_this<DraftingConnection> {
  public:
-  explicit DraftingConnection(Exchange* exchange)
-      : exchange_(*exchange), connection_(*exchange->connection), socket_(connection_.stream()) {}
+  explicit DraftingConnection(const Exchange& exchange)
+      : exchange_(exchange),
+        owner_(exchange.connection->shared_from_this()),
+        connection_(*owner_),
+        socket_(connection_.stream()) {}
 
   Connection::Task<void> run(const RequestReader::Message& handshake);
 
  private:
+  class Reading;
+  class Writing;
+
   using Code = boost::system::error_code;
 
   Service& service() { return connection_.service(); }
   void keep_alive() { connection_.set_deadline(service().limits.drafting_gap); }
   Connection::Task<void> read();
-  Connection::Task<void> write();
+  Connection::Task<void> write(std::shared_ptr<Writing> writing);
+  Connection::Task<void> write_messages();
   std::optional<std::string> next_message();
 
   void take(const OpenMessage& message);
@@ -61,14 +77,55 @@ class DraftingConnection {
   void fail(RemoteErrorCode code, std::string text);
   void leave();
 
-  Exchange& exchange_;
+  Exchange exchange_;
+  std::shared_ptr<Connection> owner_;
   Connection& connection_;
   ws::stream<ClientStream&> socket_;
   DraftingSessions::Key key_ = {};
   std::shared_ptr<DraftingEntry> entry_;  // null: the client has named no session
   std::optional<ErrorMessage> error_;     // ends the session
   bool is_over_ = false;                  // nothing more is read
-  bool is_writing_ = true;                // write() has not ended
+  bool is_writing_ = false;               // write() has not ended
+};
+
+// The time in which messages are read and answered. However it ends, the session is free for another
+// connection.
+class DraftingConnection::Reading {
+ public:
+  explicit Reading(DraftingConnection* drafting) : drafting_(*drafting) {
+    drafting_.service().metrics.on_drafting_connection();
+  }
+  ~Reading() {
+    drafting_.is_over_ = true;
+    drafting_.connection_.wake();
+    drafting_.service().metrics.on_drafting_disconnection();
+    drafting_.detach();
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  DraftingConnection& drafting_;
+};
+
+// A running write(). However its coroutine ends, the reader learns it.
+class DraftingConnection::Writing {
+ public:
+  explicit Writing(std::shared_ptr<DraftingConnection> drafting) : drafting_(std::move(drafting)) {
+    drafting_->is_writing_ = true;
+  }
+  ~Writing() {
+    drafting_->is_writing_ = false;
+    if (is_failed) drafting_->connection_.close();
+    drafting_->connection_.wake();
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+  bool is_failed = true;  // until write() ends by itself
+
+ private:
+  std::shared_ptr<DraftingConnection> drafting_;
 };
 
 Connection::Task<void> DraftingConnection::run(const RequestReader::Message& handshake) {
@@ -86,15 +143,14 @@ Connection::Task<void> DraftingConnection::run(const RequestReader::Message& han
   co_await socket_.async_accept(handshake, boost::asio::redirect_error(boost::asio::use_awaitable, error));
   if (error) co_return;
   service().metrics.on_response(101);
-  service().metrics.on_drafting_connection();
-  boost::asio::co_spawn(connection_.stream().get_executor(), write(), boost::asio::detached);
+  const Reading reading(this);
+  boost::asio::co_spawn(connection_.stream().get_executor(),
+                        write(std::make_shared<Writing>(shared_from_this())), boost::asio::detached);
   co_await read();
   is_over_ = !error_;  // an error is still sent
   connection_.wake();
   while (is_writing_) co_await connection_.wait(kLongTime);
   if (connection_.is_expired()) service().metrics.on_drop(DropReason::kSlowBody);
-  service().metrics.on_drafting_disconnection();
-  detach();
 }
 
 Connection::Task<void> DraftingConnection::read() {
@@ -117,7 +173,12 @@ Connection::Task<void> DraftingConnection::read() {
   }
 }
 
-Connection::Task<void> DraftingConnection::write() {
+Connection::Task<void> DraftingConnection::write(std::shared_ptr<Writing> writing) {
+  co_await write_messages();
+  writing->is_failed = false;
+}
+
+Connection::Task<void> DraftingConnection::write_messages() {
   Code error;
   while (!error && !is_over_) {
     const bool is_last = error_.has_value() || (entry_ && entry_->call->error);
@@ -136,8 +197,6 @@ Connection::Task<void> DraftingConnection::write() {
     }
     co_await connection_.wait(kLongTime);
   }
-  is_writing_ = false;
-  connection_.wake();
 }
 
 // Hands the next tree to the engine. Returns the next message to the client; nullopt: there is none now.
@@ -259,6 +318,7 @@ void DraftingConnection::detach() {
   entry_->leave = nullptr;
   entry_->call->wake = nullptr;
   entry_->left_ms = now_ms();
+  entry_ = nullptr;
   if (error_) service().drafting.end(key_, service().calls, *service().engine);
 }
 
@@ -288,18 +348,18 @@ Connection::Task<void> answer_drafting(Exchange& exchange, const RequestReader& 
     co_await send(exchange, reply);
     co_return;
   }
-  if (!ws::is_upgrade(handshake) ||
-      !boost::beast::http::token_list(handshake[boost::beast::http::field::sec_websocket_protocol])
-           .exists(kDraftingProtocol)) {
+  if (!is_handshake(handshake)) {
     const Reply reply = error_reply(
         exchange, {.status = 426,
-                   .message = "expected a WebSocket of the protocol " + std::string(kDraftingProtocol),
+                   .message = "expected the handshake of a WebSocket, version 13, of the protocol " +
+                              std::string(kDraftingProtocol),
                    .code = "upgrade_required"});
     co_await send(exchange, reply);
     co_return;
   }
-  DraftingConnection drafting(&exchange);
-  co_await drafting.run(handshake);
+  exchange.is_answered = true;
+  const auto drafting = std::make_shared<DraftingConnection>(exchange);
+  co_await drafting->run(handshake);
 }
 
 }  // namespace outrider

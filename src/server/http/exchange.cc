@@ -52,6 +52,7 @@ Connection::Task<bool> send_unlogged(Exchange& exchange, const Reply& reply) {
   service.metrics.on_response(reply.status);
   std::string text = header_text(exchange, reply, static_cast<int64_t>(reply.body.size()));
   if (exchange.header.method != "HEAD") text += reply.body;
+  exchange.is_answered = true;
   co_return co_await exchange.connection->write(text);
 }
 

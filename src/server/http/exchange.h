@@ -22,7 +22,8 @@ struct Exchange {
   std::string id = {};
   std::string client_id = {};  // X-Request-Id of the answer: the client's, or `id`
   bool keeps_alive = false;
-  bool is_chunked = true;  // streams: HTTP/1.0 ends them by closing
+  bool is_answered = false;  // a part of the answer may have been sent
+  bool is_chunked = true;    // streams: HTTP/1.0 ends them by closing
 };
 
 // Status line and headers of an answer, including the empty line. `length` < 0: unknown, chunked.

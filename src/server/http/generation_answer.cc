@@ -127,6 +127,7 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   if (!exchange.is_chunked) exchange.keeps_alive = false;
   const Reply reply = stream_reply();
   const std::string header = header_text(exchange, reply, -1);
+  exchange.is_answered = true;
   bool is_sent = co_await connection.write(header);
   auto written_at = Connection::Clock::now();
   while (is_sent && !connection.is_gone()) {
@@ -166,9 +167,10 @@ Connection::Task<bool> generate(Exchange& exchange, CallPointer call) {
   Connection& connection = *exchange.connection;
   Service& service = connection.service();
   const auto error = std::make_shared<std::optional<ApiError>>();
+  PreparationWorker& worker = service.workers->worker_for(exchange.body.bound());
   std::function<void()> job = parsing_job(exchange, call, error);
   std::function<bool()> ends = [call] { return call->error.has_value(); };
-  const bool is_prepared = co_await run_on_worker(connection, std::move(job), std::move(ends));
+  const bool is_prepared = co_await run_on_worker(connection, worker, std::move(job), std::move(ends));
   if (connection.is_gone()) co_return false;
   if (!is_prepared || *error || call->error) {
     service.calls.close(*call);

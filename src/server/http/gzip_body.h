@@ -19,6 +19,8 @@ struct ReceivedBody {
   bool is_packed = false;
   size_t max_bytes = 0;
 
+  // The most that the text may have.
+  size_t bound() const { return is_packed ? max_bytes : bytes.size(); }
   ApiResult<std::string> text() const {
     return is_packed ? unpack_gzip(bytes, max_bytes) : ApiResult<std::string>(bytes);
   }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
@@ -25,12 +24,7 @@ constexpr auto kSweepInterval = std::chrono::milliseconds(100);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // pause when file descriptors ran out
 
 void log_exception(const std::exception_ptr& exception) {
-  if (exception == nullptr) return;
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::exception& error) {
-    log_event("connection_failed", error.what());
-  }
+  if (exception != nullptr) log_failure("connection_failed", exception);
 }
 
 }  // namespace
@@ -38,20 +32,37 @@ void log_exception(const std::exception_ptr& exception) {
 // Registers a connection for as long as its coroutine runs.
 class Listener::Registration {
  public:
-  Registration(Listener* listener, Connection* connection) : listener_(listener), connection_(connection) {
-    listener_->connections_.insert(connection_);
+  Registration(Listener* listener, std::shared_ptr<Connection> connection)
+      : listener_(listener), connection_(std::move(connection)) {
+    const auto count = listener_->by_address_.try_emplace(connection_->address(), 0).first;
+    listener_->connections_.insert(connection_.get());
+    ++count->second;
   }
   ~Registration() {
-    listener_->connections_.erase(connection_);
+    if (connection_.use_count() > 1) connection_->close();  // other coroutines of this connection end, too
+    listener_->connections_.erase(connection_.get());
     const auto count = listener_->by_address_.find(connection_->address());
     if (--count->second == 0) listener_->by_address_.erase(count);
   }
+  Connection& connection() { return *connection_; }
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
  private:
   Listener* listener_;
-  Connection* connection_;
+  std::shared_ptr<Connection> connection_;
+};
+
+// Notes for as long as it lives that a coroutine runs.
+class Listener::Running {
+ public:
+  explicit Running(bool* flag) : flag_(flag) { *flag_ = true; }
+  ~Running() { *flag_ = false; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  bool* flag_;
 };
 
 Listener::Listener(asio::io_context* io, Service* service)
@@ -91,8 +102,14 @@ Status Listener::open() {
 }
 
 void Listener::start() {
-  asio::co_spawn(*io_, accept(), asio::detached);
-  asio::co_spawn(*io_, watch_deadlines(), asio::detached);
+  const auto go_on = [this](const std::exception_ptr& failure) {
+    log_exception(failure);
+    if (failure != nullptr) start();
+  };
+  if (!is_accepting_ && !is_stopped_)
+    asio::co_spawn(*io_, accept(std::make_unique<Running>(&is_accepting_)), go_on);
+  if (!is_watching_ && !(is_stopped_ && connections_.empty()))
+    asio::co_spawn(*io_, watch_deadlines(std::make_unique<Running>(&is_watching_)), go_on);
 }
 
 void Listener::stop() {
@@ -112,16 +129,25 @@ void Listener::close_all() {
   for (Connection* connection : connections) connection->close();
 }
 
-Connection::Task<void> Listener::accept() {
+Connection::Task<void> Listener::accept(std::unique_ptr<Running> /*running*/) {
   while (!is_stopped_) {
     Code error;
     Socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
-    if (!error) {
-      take(std::move(socket));
-    } else if (!is_stopped_) {
-      asio::steady_timer pause(*io_, kAcceptPause);
-      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-    }
+    if (!error && take_unless_it_fails(std::move(socket))) continue;
+    if (is_stopped_) co_return;
+    asio::steady_timer pause(*io_, kAcceptPause);
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+  }
+}
+
+// False: there was not enough memory for another connection, and the client was let go.
+bool Listener::take_unless_it_fails(Socket socket) {
+  try {
+    take(std::move(socket));
+    return true;
+  } catch (const std::exception&) {
+    log_failure("connection_refused", std::current_exception());
+    return false;
   }
 }
 
@@ -131,19 +157,19 @@ void Listener::take(Socket socket) {
   if (error) return;
   const std::string address = peer.address().to_string();
   const ServerOptions& options = service_->options;
-  int& count = by_address_[address];
-  if (service_->connections >= options.max_connections || count >= options.max_connections_per_address) {
-    if (count == 0) by_address_.erase(address);
+  const auto count = by_address_.find(address);
+  const int same_address = count == by_address_.end() ? 0 : count->second;
+  if (service_->connections >= options.max_connections ||
+      same_address >= options.max_connections_per_address) {
     service_->metrics.on_drop(DropReason::kTooMany);
     return;  // which closes the socket
   }
-  ++count;
-  asio::co_spawn(*io_, serve(std::move(socket), address), log_exception);
+  auto connection = std::make_shared<Connection>(service_, std::move(socket), address);
+  asio::co_spawn(*io_, serve(std::make_unique<Registration>(this, std::move(connection))), log_exception);
 }
 
-Connection::Task<void> Listener::serve(Socket socket, std::string address) {
-  Connection connection(service_, std::move(socket), std::move(address));
-  const Registration registration(this, &connection);
+Connection::Task<void> Listener::serve(std::unique_ptr<Registration> registration) {
+  Connection& connection = registration->connection();
   std::exception_ptr failure;
   try {
     bool goes_on = co_await connection.handshake();
@@ -160,15 +186,25 @@ Connection::Task<void> Listener::serve(Socket socket, std::string address) {
   if (!connection.is_gone()) co_await connection.linger();
 }
 
-Connection::Task<void> Listener::watch_deadlines() {
+Connection::Task<void> Listener::watch_deadlines(std::unique_ptr<Running> /*running*/) {
   while (!is_stopped_ || !connections_.empty()) {
     Code ignored;
     sweep_.expires_after(kSweepInterval);
     co_await sweep_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    const auto now = Connection::Clock::now();
-    for (Connection* connection : connections_) connection->check_deadline(now);
-    expire_sessions();
+    try {
+      check_deadlines();
+    } catch (const std::exception&) {  // the next sweep does what this one has left
+      log_failure("sweep_failed", std::current_exception());
+    }
   }
+}
+
+void Listener::check_deadlines() {
+  start();
+  const auto now = Connection::Clock::now();
+  for (Connection* connection : connections_) connection->check_deadline(now);
+  service_->calls.cancel_abandoned(*service_->engine);
+  expire_sessions();
 }
 
 // Nobody comes back to a server that shuts down.

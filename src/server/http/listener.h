@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,6 +22,8 @@ class Listener {
   Listener(boost::asio::io_context* io, Service* service);
 
   Status open();
+  // Starts what does not run: accepting connections, and the watch over their deadlines, which looks after the
+  // former: an exception may end it.
   void start();
   // Accepts no further connections and closes those between two requests.
   void stop();
@@ -32,11 +35,14 @@ class Listener {
  private:
   using Socket = Connection::Socket;
   class Registration;
+  class Running;
 
-  Connection::Task<void> accept();
-  Connection::Task<void> serve(Socket socket, std::string address);
-  Connection::Task<void> watch_deadlines();
+  Connection::Task<void> accept(std::unique_ptr<Running> running);
+  Connection::Task<void> serve(std::unique_ptr<Registration> registration);
+  Connection::Task<void> watch_deadlines(std::unique_ptr<Running> running);
+  void check_deadlines();
   void take(Socket socket);
+  bool take_unless_it_fails(Socket socket);
   void expire_sessions();
 
   boost::asio::io_context* io_;
@@ -45,6 +51,7 @@ class Listener {
   boost::asio::steady_timer sweep_;
   int port_ = 0;
   bool is_stopped_ = false;
+  bool is_accepting_ = false, is_watching_ = false;
   std::unordered_set<Connection*> connections_;
   std::unordered_map<std::string, int> by_address_;
 };

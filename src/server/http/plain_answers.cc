@@ -2,33 +2,45 @@
 #include "server/http/plain_answers.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "server/api/answers/text_routes.h"
+#include "server/api/json_writer.h"
 
 namespace outrider {
 namespace {
 
-using Json = nlohmann::ordered_json;
+// An answer of one object, to whose members `add` adds.
+template <typename Add>
+Reply object_reply(Add&& add, int status = 200) {
+  Reply reply{.status = status, .body = {}};
+  JsonWriter out(reply.body);
+  out.begin_object();
+  add(out);
+  out.end_object();
+  return reply;
+}
 
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-Reply json_reply(const Json& json, int status = 200) { return {.status = status, .body = dumped(json)}; }
+void add_loading(JsonWriter& out, const Service& service) {
+  const LoadStage stage = service.load_stage ? service.load_stage->load() : LoadStage::kFiles;
+  out.member("stage", kLoadStages[static_cast<size_t>(stage)])
+      .member("stages", kLoadStages)
+      .member("fraction", static_cast<double>(stage) / static_cast<double>(kLoadStages.size()))
+      .member("seconds", std::round((now_ms() - service.started_ms) / 100) / 10);
+}
 
 Reply health(const Service& service) {
-  if (service.phase == Phase::kReady) return json_reply({{"status", "ok"}});
+  if (service.phase == Phase::kReady)
+    return object_reply([](JsonWriter& out) { out.member("status", "ok"); });
   const bool is_loading = service.phase == Phase::kLoading;
-  Json json = {{"status", is_loading ? "loading" : "draining"}};
-  if (is_loading) {
-    const LoadStage stage = service.load_stage ? service.load_stage->load() : LoadStage::kFiles;
-    json["stage"] = kLoadStages[static_cast<size_t>(stage)];
-    json["stages"] = kLoadStages;
-    json["fraction"] = static_cast<double>(stage) / static_cast<double>(kLoadStages.size());
-    json["seconds"] = std::round((now_ms() - service.started_ms) / 100) / 10;
-  }
-  Reply reply = json_reply(json, 503);
+  Reply reply = object_reply(
+      [&](JsonWriter& out) {
+        out.member("status", is_loading ? "loading" : "draining");
+        if (is_loading) add_loading(out, service);
+      },
+      503);
   reply.headers.emplace_back("Retry-After", "2");
   return reply;
 }
@@ -38,24 +50,27 @@ Reply model(const Service& service, const std::string& name) {
   return body.ok() ? Reply{.body = std::move(body).value()} : error_reply(body.error());
 }
 
-Json speculation_object(const EngineStatus& engine) {
+void add_speculation(JsonWriter& out, const EngineStatus& engine) {
   const SpeculationStats& stats = engine.speculation;
-  return {
-      {"method", stats.method},
-      {"steps", stats.steps},
-      {"drafts", stats.drafts},
-      {"drafted", stats.drafted},
-      {"accepted", stats.accepted},
-      {"committed", stats.committed},
-      {"acceptance_length", stats.acceptance_length()},
-      {"acceptance_rate",
-       stats.drafted == 0 ? 0.0 : static_cast<double>(stats.accepted) / static_cast<double>(stats.drafted)},
-      {"drafted_per_position", stats.drafted_per_position},
-      {"accepted_per_position", stats.accepted_per_position},
-      {"draft_failures", stats.draft_failures},
-      {"draft_ms", stats.draft_ms},
-      {"verify_ms", stats.verify_ms},
-      {"speedup", engine.speedup}};
+  const double rate =
+      stats.drafted == 0 ? 0.0 : static_cast<double>(stats.accepted) / static_cast<double>(stats.drafted);
+  out.key("speculation")
+      .begin_object()
+      .member("method", stats.method)
+      .member("steps", stats.steps)
+      .member("drafts", stats.drafts)
+      .member("drafted", stats.drafted)
+      .member("accepted", stats.accepted)
+      .member("committed", stats.committed)
+      .member("acceptance_length", stats.acceptance_length())
+      .member("acceptance_rate", rate)
+      .member("drafted_per_position", stats.drafted_per_position)
+      .member("accepted_per_position", stats.accepted_per_position)
+      .member("draft_failures", stats.draft_failures)
+      .member("draft_ms", stats.draft_ms)
+      .member("verify_ms", stats.verify_ms)
+      .member("speedup", engine.speedup)
+      .end_object();
 }
 
 EngineStatus engine_status(const Service& service) {
@@ -64,72 +79,88 @@ EngineStatus engine_status(const Service& service) {
 
 Reply stats(const Service& service) {
   const EngineStatus engine = engine_status(service);
-  const Json json = {{"model", service.model.name},
-                     {"drafter", service.model.info.drafter},
-                     {"sources", service.model.info.sources},
-                     {"uptime_s", (now_ms() - service.started_ms) / 1e3},
-                     {"running", engine.running},
-                     {"waiting", engine.waiting},
-                     {"calls", service.calls.load()},
-                     {"connections", service.connections},
-                     {"max_batch", service.max_batch},
-                     {"max_queue", service.options.max_queue},
-                     {"pages", engine.pages},
-                     {"used_pages", engine.used_pages},
-                     {"steps", engine.steps},
-                     {"rows", engine.rows},
-                     {"prompt_tokens", engine.prompt_tokens},
-                     {"cached_tokens", engine.cached_tokens},
-                     {"output_tokens", engine.output_tokens},
-                     {"preemptions", engine.preemptions},
-                     {"speculation", speculation_object(engine)}};
-  return json_reply(json);
+  return object_reply([&](JsonWriter& out) {
+    out.member("model", service.model.name)
+        .member("drafter", service.model.info.drafter)
+        .member("sources", service.model.info.sources)
+        .member("uptime_s", (now_ms() - service.started_ms) / 1e3)
+        .member("running", engine.running)
+        .member("waiting", engine.waiting)
+        .member("calls", service.calls.load())
+        .member("connections", service.connections)
+        .member("max_batch", service.max_batch)
+        .member("max_queue", service.options.max_queue)
+        .member("pages", engine.pages)
+        .member("used_pages", engine.used_pages)
+        .member("steps", engine.steps)
+        .member("rows", engine.rows)
+        .member("prompt_tokens", engine.prompt_tokens)
+        .member("cached_tokens", engine.cached_tokens)
+        .member("output_tokens", engine.output_tokens)
+        .member("preemptions", engine.preemptions);
+    add_speculation(out, engine);
+  });
+}
+
+std::string_view template_source(const ServedModel& served) {
+  return served.chat_template == nullptr ? std::string_view() : served.chat_template->source();
 }
 
 // vLLM's, which lm_eval asks for.
 Reply tokenizer_info(const Service& service) {
   const ServedModel& served = service.model;
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
-  return json_reply(
-      {{"tokenizer_class", "PreTrainedTokenizerFast"},
-       {"model_max_length", served.context},
-       {"vocab_size", served.vocab_size},
-       {"bos_token", text_or_null(served.bos_token)},
-       {"eos_token", text_or_null(served.eos_token)},
-       {"pad_token", nullptr},
-       {"chat_template",
-        served.chat_template == nullptr ? Json(nullptr) : Json(served.chat_template->source())}});
+  return object_reply([&](JsonWriter& out) {
+    out.member("tokenizer_class", "PreTrainedTokenizerFast")
+        .member("model_max_length", served.context)
+        .member("vocab_size", served.vocab_size)
+        .member("bos_token", text_or_null(served.bos_token))
+        .member("eos_token", text_or_null(served.eos_token))
+        .key("pad_token")
+        .null()
+        .member("chat_template", text_or_null(template_source(served)));
+  });
+}
+
+void add_sampling(JsonWriter& out, const SamplingParams& sampling) {
+  out.key("params")
+      .begin_object()
+      .member("temperature", sampling.temperature)
+      .member("top_k", sampling.top_k)
+      .member("top_p", sampling.top_p)
+      .member("min_p", sampling.min_p)
+      .member("repeat_penalty", sampling.repetition_penalty)
+      .member("presence_penalty", sampling.presence_penalty)
+      .member("frequency_penalty", sampling.frequency_penalty)
+      .end_object();
 }
 
 // llama-server's, with the members that have a meaning here.
 Reply props(const Service& service) {
   const ServedModel& served = service.model;
-  const SamplingParams& sampling = served.sampling;
-  const Json params = {{"temperature", sampling.temperature},
-                       {"top_k", sampling.top_k},
-                       {"top_p", sampling.top_p},
-                       {"min_p", sampling.min_p},
-                       {"repeat_penalty", sampling.repetition_penalty},
-                       {"presence_penalty", sampling.presence_penalty},
-                       {"frequency_penalty", sampling.frequency_penalty}};
-  return json_reply({{"default_generation_settings", {{"n_ctx", served.context}, {"params", params}}},
-                     {"total_slots", service.max_batch},
-                     {"model_alias", served.name},
-                     {"modalities", {{"vision", false}, {"audio", false}}},
-                     {"chat_template", served.chat_template == nullptr ? "" : served.chat_template->source()},
-                     {"bos_token", served.bos_token},
-                     {"eos_token", served.eos_token},
-                     {"is_sleeping", false}});
+  return object_reply([&](JsonWriter& out) {
+    out.key("default_generation_settings").begin_object().member("n_ctx", served.context);
+    add_sampling(out, served.sampling);
+    out.end_object().member("total_slots", service.max_batch).member("model_alias", served.name);
+    out.key("modalities").begin_object().member("vision", false).member("audio", false).end_object();
+    out.member("chat_template", template_source(served))
+        .member("bos_token", served.bos_token)
+        .member("eos_token", served.eos_token)
+        .member("is_sleeping", false);
+  });
 }
 
 // llama-server's; the places of the batch, of which as many are busy as sequences run.
 Reply slots(const Service& service) {
   const int running = static_cast<int>(engine_status(service).running);
-  Json list = Json::array();
+  Reply reply;
+  JsonWriter out(reply.body);
+  out.begin_array();
   for (int i = 0; i < service.max_batch; ++i) {
-    list.push_back({{"id", i}, {"n_ctx", service.model.context}, {"is_processing", i < running}});
+    out.begin_object().member("id", i).member("n_ctx", service.model.context);
+    out.member("is_processing", i < running).end_object();
   }
-  return json_reply(list);
+  out.end_array();
+  return reply;
 }
 
 Reply metrics(const Service& service) {
@@ -152,7 +183,9 @@ Reply chat_page(const Service& service) {
 
 Reply cancel(Service& service, const std::string& id, uint64_t scope) {
   if (service.engine != nullptr && service.calls.cancel(id, scope, *service.engine)) {
-    return json_reply({{"id", id}, {"object", "request.cancelled"}, {"cancelled", true}});
+    return object_reply([&](JsonWriter& out) {
+      out.member("id", id).member("object", "request.cancelled").member("cancelled", true);
+    });
   }
   return error_reply({.status = 404,
                       .type = "not_found_error",
@@ -183,7 +216,8 @@ Reply response_input(Service& service, const std::string& id, uint64_t scope) {
 
 Reply delete_response(Service& service, const std::string& id, uint64_t scope) {
   if (!service.responses.erase(scope, id)) return no_response();
-  return json_reply({{"id", id}, {"object", "response"}, {"deleted", true}});
+  return object_reply(
+      [&](JsonWriter& out) { out.member("id", id).member("object", "response").member("deleted", true); });
 }
 
 }  // namespace

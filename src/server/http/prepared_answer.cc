@@ -53,6 +53,7 @@ Connection::Task<bool> answer_prepared(Exchange& exchange) {
   Connection& connection = *exchange.connection;
   const LiveCallPlace place(&connection.service().calls);
   const auto prepared = std::make_shared<PreparedReply>();
+  PreparationWorker& worker = connection.service().workers->worker_for(exchange.body.bound());
   prepared->body = std::move(exchange.body);
   const ServedModel* model = &connection.service().model;
   std::function<void()> job = [prepared, model, function = function_of(exchange.admission.match.row->route)] {
@@ -61,7 +62,7 @@ Connection::Task<bool> answer_prepared(Exchange& exchange) {
   };
   std::function<bool()> ends = [] { return false; };
   connection.start_watch();
-  const bool is_done = co_await run_on_worker(connection, std::move(job), std::move(ends));
+  const bool is_done = co_await run_on_worker(connection, worker, std::move(job), std::move(ends));
   co_await connection.stop_watch();
   if (!is_done || connection.is_gone()) co_return false;
   ApiResult<std::string>& made = *prepared->made;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <new>
 #include <optional>
 #include <random>
 #include <utility>
@@ -82,6 +84,7 @@ Connection::Task<bool> dispatch(Exchange& exchange) {
 }
 
 void set_ids(Exchange& exchange) {
+  if (!exchange.id.empty()) return;
   exchange.id = random_id();
   exchange.client_id = exchange.header.request_id.empty() ? exchange.id : exchange.header.request_id;
 }
@@ -126,12 +129,11 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
   co_return is_sent&& exchange.keeps_alive && !exchange.connection->service().is_closing;
 }
 
-}  // namespace
-
-Connection::Task<bool> handle_request(Connection& connection) {
+// Reads and answers the next request of the connection.
+Connection::Task<bool> serve_request(Exchange& exchange) {
+  Connection& connection = *exchange.connection;
   RequestReader reader(&connection);
   const bool has_header = co_await reader.read_header();
-  Exchange exchange{.connection = &connection};
   exchange.arrived_ms = now_ms();
   if (!has_header) {
     if (reader.failure()) co_await send_last(exchange, *reader.failure());
@@ -152,6 +154,37 @@ Connection::Task<bool> handle_request(Connection& connection) {
   if (!admitted.ok()) co_return co_await refuse(exchange, reader, admitted.error());
   exchange.admission = std::move(admitted).value();
   co_return co_await answer_admitted(exchange, reader);
+}
+
+// The answer to a request that an exception has ended.
+ApiError failure_error(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::bad_alloc&) {
+    return {.status = 503,
+            .type = "unavailable_error",
+            .message = "not enough memory for this request",
+            .code = "out_of_memory",
+            .retry_after = 1};
+  } catch (...) {
+    return {.status = 500, .type = "server_error", .message = "an internal error", .code = "internal_error"};
+  }
+}
+
+}  // namespace
+
+Connection::Task<bool> handle_request(Connection& connection) {
+  Exchange exchange{.connection = &connection};
+  std::exception_ptr failure;
+  try {
+    co_return co_await serve_request(exchange);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  log_failure("request_failed", failure);
+  co_await connection.stop_watch();
+  if (exchange.is_answered || connection.is_gone()) co_return false;
+  co_return co_await send_last(exchange, failure_error(failure));
 }
 
 }  // namespace outrider

@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/error.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
+#include <stdexcept>
 
 namespace outrider {
 namespace {
@@ -18,6 +19,7 @@ namespace http = boost::beast::http;
 using Code = boost::system::error_code;
 
 constexpr size_t kDiscardedBody = 64 << 10;  // bytes, of a refused request that may keep its connection
+constexpr size_t kLeastRead = 2048, kMostRead = 32 << 10;  // bytes of one read
 
 std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
@@ -55,6 +57,53 @@ RequestReader::RequestReader(Connection* connection) : connection_(connection) {
   const HttpLimits& limits = connection->limits();
   parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
   parser_.body_limit(limits.body_bytes);
+  on_chunk_ = [this, limit = limits.header_line_bytes](uint64_t, boost::beast::string_view extension,
+                                                       Code& error) {
+    extension_bytes_ += extension.size();
+    if (extension_bytes_ > limit) error = http::error::header_limit;
+  };
+  parser_.on_chunk_header(on_chunk_);
+}
+
+// Parses what was received, or receives more where that is not enough.
+Connection::Task<RequestReader::Code> RequestReader::advance() {
+  Code error = http::error::need_more;
+  if (connection_->buffer().size() > 0) error = parse();
+  if (error == http::error::need_more) error = co_await receive();
+  co_return error;
+}
+
+RequestReader::Code RequestReader::parse() {
+  auto& buffer = connection_->buffer();
+  Code error;
+  try {
+    buffer.consume(parser_.put(buffer.data(), error));
+  } catch (const std::length_error&) {  // Beast keeps no field beyond 64 KiB
+    error = http::error::header_limit;
+  }
+  return error;
+}
+
+// The parser takes the line of a chunk only as a whole, and the last one only with the trailer.
+bool RequestReader::is_framing_too_long() const {
+  const HttpLimits& limits = connection_->limits();
+  const auto bytes = connection_->buffer().data();
+  const std::string_view pending(static_cast<const char*>(bytes.data()), bytes.size());
+  const size_t line_end = pending.find('\n', 2);  // after the end of the chunk before
+  return pending.size() > limits.header_bytes ||
+         std::min(line_end, pending.size()) > limits.header_line_bytes;
+}
+
+Connection::Task<RequestReader::Code> RequestReader::receive() {
+  auto& buffer = connection_->buffer();
+  if (parser_.is_header_done() && is_framing_too_long()) co_return http::error::header_limit;
+  Code error;
+  const auto space = buffer.prepare(std::clamp(buffer.capacity() - buffer.size(), kLeastRead, kMostRead));
+  const size_t count =
+      co_await connection_->stream().async_read_some(space, asio::redirect_error(asio::use_awaitable, error));
+  buffer.commit(count);
+  if (error == asio::error::eof) error = http::error::partial_message;
+  co_return error;
 }
 
 // nullopt: the client only closed the connection.
@@ -64,8 +113,11 @@ std::optional<ApiError> RequestReader::error_of(const Code& error, bool in_heade
                     .message = in_header ? "the headers took too long" : "the body took too long",
                     .code = "timeout"};
   }
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return ApiError{.status = 431, .message = "the headers are too large", .code = "headers_too_large"};
+  if (error == http::error::header_limit) {
+    return ApiError{.status = 431,
+                    .message = in_header ? "the headers are too large"
+                                         : "the trailer or the extensions of the chunks are too large",
+                    .code = "headers_too_large"};
   }
   if (error == http::error::body_limit) {
     const size_t limit = connection_->limits().body_bytes;
@@ -74,7 +126,7 @@ std::optional<ApiError> RequestReader::error_of(const Code& error, bool in_heade
                     .code = "body_too_large"};
   }
   if (error.category() == make_error_code(http::error::bad_method).category() &&
-      error != http::error::end_of_stream && error != http::error::partial_message) {
+      error != http::error::partial_message) {
     return ApiError{.message = "expected an HTTP/1.1 request, found: " + error.message(),
                     .code = "bad_request"};
   }
@@ -84,8 +136,7 @@ std::optional<ApiError> RequestReader::error_of(const Code& error, bool in_heade
 Connection::Task<bool> RequestReader::read_header() {
   connection_->set_deadline(connection_->limits().header_time);
   Code error;
-  co_await http::async_read_header(connection_->stream(), connection_->buffer(), parser_,
-                                   asio::redirect_error(asio::use_awaitable, error));
+  while (!error && !parser_.is_header_done()) error = co_await advance();
   connection_->set_no_deadline();
   if (!error) co_return true;
   if (connection_->is_expired()) connection_->service().metrics.on_drop(DropReason::kSlowHeader);
@@ -156,8 +207,7 @@ Connection::Task<bool> RequestReader::read_body() {
   while (!parser_.is_done()) {
     const auto left = std::chrono::duration_cast<Connection::Duration>(end - Connection::Clock::now());
     connection_->set_deadline(std::min(limits.body_gap, left));
-    co_await http::async_read_some(connection_->stream(), connection_->buffer(), parser_,
-                                   asio::redirect_error(asio::use_awaitable, error));
+    error = co_await advance();
     if (error) {
       if (connection_->is_expired()) service.metrics.on_drop(DropReason::kSlowBody);
       failure_ = error_of(error, false);
@@ -170,7 +220,8 @@ Connection::Task<bool> RequestReader::read_body() {
   }
   connection_->set_no_deadline();
   if (connection_->buffer().size() == 0) connection_->buffer().shrink_to_fit();
-  co_return true;
+  failure_ = check_sizes();  // the trailer has joined the headers
+  co_return !failure_;
 }
 
 Connection::Task<bool> RequestReader::skip_body() {

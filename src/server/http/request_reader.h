@@ -4,6 +4,8 @@
 
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -41,10 +43,18 @@ class RequestReader {
   std::string take_body() { return std::move(parser_.get().body()); }
 
  private:
-  std::optional<ApiError> error_of(const boost::system::error_code& error, bool in_header) const;
+  using Code = boost::system::error_code;
+
+  Connection::Task<Code> advance();
+  Code parse();
+  Connection::Task<Code> receive();
+  bool is_framing_too_long() const;
+  std::optional<ApiError> error_of(const Code& error, bool in_header) const;
 
   Connection* connection_;
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
+  size_t extension_bytes_ = 0;  // of all chunks of the body
+  std::function<void(uint64_t, boost::beast::string_view, Code&)> on_chunk_;
   std::optional<ApiError> failure_;
 };
 

@@ -46,7 +46,7 @@ struct Service {
   ServerMetrics metrics;
   LiveCalls calls;
   DraftingSessions drafting;
-  std::unique_ptr<PreparationWorker> worker;
+  std::unique_ptr<PreparationWorkers> workers;
   std::unique_ptr<EngineLoop> engine;
 
   int max_batch = 0;

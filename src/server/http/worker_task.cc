@@ -3,14 +3,17 @@
 
 #include <atomic>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace outrider {
 
 struct WorkerTaskState {
   std::atomic<bool> is_skipped = false;  // set when nobody waits for the job
-  // Only the I/O thread uses these:
+  // Only the I/O thread uses these after the job:
+  std::exception_ptr failure;
   bool is_done = false;
   Connection* waiter = nullptr;  // null: nobody waits
 };
@@ -30,22 +33,41 @@ class WorkerTaskWaiter {
   WorkerTaskState* state_;
 };
 
-Connection::Task<bool> run_on_worker(Connection& connection, std::function<void()> job,
-                                     std::function<bool()> ends) {
+namespace {
+
+// Tells the I/O thread that the job is done, as soon as there is memory for the message.
+void report(const boost::asio::any_io_executor& executor, const std::shared_ptr<WorkerTaskState>& state) {
+  while (!state->is_skipped) {
+    try {
+      return boost::asio::post(executor, [state] {
+        state->is_done = true;
+        if (state->waiter != nullptr) state->waiter->wake();
+      });
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+}  // namespace
+
+Connection::Task<bool> run_on_worker(Connection& connection, PreparationWorker& worker,
+                                     std::function<void()> job, std::function<bool()> ends) {
   const auto state = std::make_shared<WorkerTaskState>();
   state->waiter = &connection;
   const WorkerTaskWaiter guard(state.get());
-  connection.service().worker->submit(
-      [state, job = std::move(job), executor = connection.stream().get_executor()] {
-        if (state->is_skipped) return;
-        job();
-        boost::asio::post(executor, [state] {
-          state->is_done = true;
-          if (state->waiter != nullptr) state->waiter->wake();
-        });
-      });
+  worker.submit([state, job = std::move(job), executor = connection.stream().get_executor()] {
+    if (state->is_skipped) return;
+    try {
+      job();
+    } catch (...) {
+      state->failure = std::current_exception();
+    }
+    report(executor, state);
+  });
   constexpr auto kLong = std::chrono::hours(1);
   while (!state->is_done && !connection.is_gone() && !ends()) co_await connection.wait(kLong);
+  if (state->is_done && state->failure != nullptr) std::rethrow_exception(state->failure);
   co_return state->is_done;
 }
 

@@ -8,9 +8,9 @@
 
 namespace outrider {
 
-// Runs `job` on the preparation worker and waits for it. False: the client went away, or `ends` returned
-// true. The job may still run then, so it must own the data it uses.
-Connection::Task<bool> run_on_worker(Connection& connection, std::function<void()> job,
-                                     std::function<bool()> ends);
+// Runs `job` on a preparation worker and waits for it. False: the client went away, or `ends` returned
+// true. The job may still run then, so it must own the data it uses. Throws what the job throws.
+Connection::Task<bool> run_on_worker(Connection& connection, PreparationWorker& worker,
+                                     std::function<void()> job, std::function<bool()> ends);
 
 }  // namespace outrider

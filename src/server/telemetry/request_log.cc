@@ -7,13 +7,15 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
-#include <nlohmann/json.hpp>
+#include <iterator>
+#include <string>
 #include <string_view>
+
+#include "base/utf8.h"
+#include "server/api/json_writer.h"
 
 namespace outrider {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxText = 300;  // bytes
 
@@ -28,49 +30,99 @@ std::string utc_time() {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms);
 }
 
-double rounded(double ms) { return std::round(ms * 1000) / 1000; }
+double thousandths(double ms) { return std::round(ms * 1000) / 1000; }
 
-// JSON escapes control characters. A single write keeps the lines of several threads apart.
-void write_line(const Json& object) {
-  const std::string line = object.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+void append_unit(std::string& out, uint32_t unit) {
+  fmt::format_to(std::back_inserter(out), "\\u{:04x}", unit);
 }
 
-void add_call(Json& line, const CallTotals& call) {
-  line["choices"] = call.choices;
-  line["prompt_tokens"] = call.prompt_tokens;
-  line["cached_tokens"] = call.cached_tokens;
-  line["output_tokens"] = call.output_tokens;
-  line["queue_ms"] = rounded(call.queue_ms);
-  line["prompt_ms"] = rounded(call.prompt_ms);
-  line["decode_ms"] = rounded(call.decode_ms);
-  if (call.first_token_ms) line["first_token_ms"] = rounded(*call.first_token_ms);
-  line["drafted"] = call.drafted;
-  line["accepted"] = call.accepted;
-  if (call.drafted > 0) {
-    line["acceptance_rate"] = rounded(static_cast<double>(call.accepted) / static_cast<double>(call.drafted));
+// Valid UTF-8 with all but ASCII escaped as in JSON, because terminals obey some other characters.
+std::string in_ascii(std::string_view json) {
+  std::string out;
+  while (!json.empty()) {
+    const auto [value, length] = utf8::decode(json);
+    if (value < 0x80) {
+      out += json.front();
+    } else if (value < 0x10000) {
+      append_unit(out, value);
+    } else {
+      append_unit(out, 0xd800 + ((value - 0x10000) >> 10));
+      append_unit(out, 0xdc00 + ((value - 0x10000) & 0x3ff));
+    }
+    json.remove_prefix(static_cast<size_t>(length));
   }
-  if (!call.finish_reason.empty()) line["finish_reason"] = call.finish_reason;
-  if (!call.ignored_fields.empty()) line["ignored_fields"] = call.ignored_fields;
+  return out;
+}
+
+// A line with one JSON object.
+class LogLine {
+ public:
+  explicit LogLine(std::string_view event) {
+    writer_.begin_object().member("time", utc_time()).member("event", event);
+  }
+  JsonWriter& writer() { return writer_; }
+  // A single write keeps the lines of several threads apart.
+  void write() {
+    writer_.end_object();
+    const std::string line = in_ascii(text_) + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  }
+
+ private:
+  std::string text_;
+  JsonWriter writer_{text_};
+};
+
+void add_call(JsonWriter& line, const CallTotals& call) {
+  line.member("choices", call.choices)
+      .member("prompt_tokens", call.prompt_tokens)
+      .member("cached_tokens", call.cached_tokens)
+      .member("output_tokens", call.output_tokens)
+      .member("queue_ms", thousandths(call.queue_ms))
+      .member("prompt_ms", thousandths(call.prompt_ms))
+      .member("decode_ms", thousandths(call.decode_ms));
+  if (call.first_token_ms) line.member("first_token_ms", thousandths(*call.first_token_ms));
+  line.member("drafted", call.drafted).member("accepted", call.accepted);
+  if (call.drafted > 0) {
+    const double rate = static_cast<double>(call.accepted) / static_cast<double>(call.drafted);
+    line.member("acceptance_rate", thousandths(rate));
+  }
+  if (!call.finish_reason.empty()) line.member("finish_reason", call.finish_reason);
+  if (!call.ignored_fields.empty()) line.member("ignored_fields", call.ignored_fields);
 }
 
 }  // namespace
 
 void log_request(const RequestRecord& record) {
-  Json line = {{"time", utc_time()},
-               {"event", "request"},
-               {"id", record.id},
-               {"method", record.method},
-               {"route", record.route},
-               {"status", record.status},
-               {"total_ms", rounded(record.total_ms)}};
-  if (!record.error.empty()) line["error"] = record.error.substr(0, kMaxText);
-  if (record.call) add_call(line, *record.call);
-  write_line(line);
+  LogLine line("request");
+  line.writer()
+      .member("id", record.id)
+      .member("method", record.method)
+      .member("route", record.route)
+      .member("status", record.status)
+      .member("total_ms", thousandths(record.total_ms));
+  if (!record.error.empty()) line.writer().member("error", record.error.substr(0, kMaxText));
+  if (record.call) add_call(line.writer(), *record.call);
+  line.write();
 }
 
 void log_event(std::string_view event, std::string_view detail) {
-  write_line({{"time", utc_time()}, {"event", event}, {"detail", detail.substr(0, kMaxText)}});
+  LogLine line(event);
+  line.writer().member("detail", detail.substr(0, kMaxText));
+  line.write();
+}
+
+void log_failure(std::string_view event, const std::exception_ptr& exception) noexcept {
+  try {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const std::exception& error) {
+      log_event(event, error.what());
+    } catch (...) {
+      log_event(event, "an unknown exception");
+    }
+  } catch (...) {  // NOLINT: there is nobody left to tell
+  }
 }
 
 }  // namespace outrider

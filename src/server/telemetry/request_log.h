@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,5 +40,7 @@ struct RequestRecord {
 // Both write one line with a JSON object to standard error. It never holds prompts, answers or keys.
 void log_request(const RequestRecord& record);
 void log_event(std::string_view event, std::string_view detail);
+// The message of an exception, as an event. Never throws: without memory for the line there is none.
+void log_failure(std::string_view event, const std::exception_ptr& exception) noexcept;
 
 }  // namespace outrider

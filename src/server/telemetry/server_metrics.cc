@@ -84,7 +84,8 @@ void ServerMetrics::on_completion(const Completion& completion) {
 
 void ServerMetrics::add_requests(MetricsText& text) const {
   text.begin_counter("vllm:request_success", "Finished sequences.");
-  for (const FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled}) {
+  for (const FinishReason reason :
+       {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled, FinishReason::kError}) {
     const bool is_cancelled = reason == FinishReason::kCancelled;
     text.add({{"finished_reason", is_cancelled ? "abort" : std::string(finish_reason_name(reason))}},
              real(finished_[static_cast<size_t>(reason)]));

@@ -57,7 +57,7 @@ class ServerMetrics {
 
   std::map<int, int64_t> responses_;  // by HTTP status
   std::array<int64_t, kDropReasons.size()> drops_ = {};
-  std::array<int64_t, 3> finished_ = {};  // by FinishReason
+  std::array<int64_t, 4> finished_ = {};  // by FinishReason
   int64_t disconnects_ = 0;
   int64_t drafting_connections_ = 0, drafting_connects_ = 0;  // open ones, and all
   int64_t drafting_resumes_ = 0, drafting_in_ = 0, drafting_out_ = 0;

@@ -31,7 +31,7 @@ ROOMS = {
     "draft_heads": [{"vocabulary"}, {"assistant", "block", "mtp"}],
     "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"ranked"}, {"combined"}],
     "engine": [{"step"}],
-    "formats": [{"gguf", "quantized", "torch"}, {"hf"}],
+    "formats": [{"gguf", "quantized", "torch"}, {"hf", "kinds"}],
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],

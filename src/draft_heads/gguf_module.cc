@@ -132,8 +132,6 @@ ModelConfig module_layer_config(const ModelConfig& target) {
   ModelConfig config = target;
   config.layer_count = 1;
   config.layer_traits = {target.traits_of(last)};
-  config.convolution = {};
-  config.delta = {};
   return config;
 }
 

@@ -10,8 +10,9 @@
 #include "formats/expert_traits.h"
 #include "formats/family_names.h"
 #include "formats/family_traits.h"
-#include "formats/hybrid_traits.h"
-#include "formats/latent_traits.h"
+#include "formats/kinds/delta_net.h"
+#include "formats/kinds/latent_attention.h"
+#include "formats/kinds/short_convolution.h"
 
 namespace outrider {
 namespace {
@@ -46,6 +47,7 @@ constexpr ModelFamily deepseek_family(std::string_view name, std::string_view ar
           .qkv_bias = Use::kNever,
           .output_bias = Use::kNever,
           .mlp_bias = Use::kNever,
+          .layers = &kLatentAttention,
           .norm = {.epsilon = epsilon},
           .has_experts = true,
           .experts = {.weights = is_v2 ? RouterWeights::kSoftmax : RouterWeights::kSigmoidOfChosen,
@@ -72,7 +74,7 @@ constexpr ModelFamily delta_net_family(std::string_view name, std::string_view a
           .output_bias = Use::kNever,
           .mlp_bias = Use::kNever,
           .qk_norm = Use::kAlways,
-          .other_layers = LayerKind::kDeltaNet,
+          .other_layers = &kDeltaNet,
           .norm = {.epsilon = 1e-6f, .adds_one = true},
           .has_experts = name != "qwen3_5",
           .read_hf_traits = reader,
@@ -437,7 +439,7 @@ constexpr ModelFamily kFamilies[] = {
      .mlp_bias = Use::kNever,
      .qk_norm = Use::kAlways,
      .tied_embeddings = true,
-     .other_layers = LayerKind::kShortConvolution,
+     .other_layers = &kShortConvolution,
      .norm = {.epsilon = 1e-5f},
      .read_hf_traits = read_lfm2_traits,
      .hf_keys = {.epsilon = "norm_eps"},

@@ -3,6 +3,8 @@
 // Rows of families.cc use them.
 #pragma once
 
+#include "formats/kinds/delta_net.h"
+#include "formats/kinds/latent_attention.h"
 #include "formats/stored_layout.h"
 
 namespace outrider {
@@ -91,8 +93,8 @@ inline constexpr TensorName kGlm4MoeNames[] = {
 
 // Mixtures of experts as in GLM-4.5, with latent attention.
 inline constexpr TensorName kDeepseekNames[] = {
-    {"self_attn.k_b_proj", "self_attn.kv_b_proj", Piece::kLatentKeys},
-    {"self_attn.v_b_proj", "self_attn.kv_b_proj", Piece::kLatentValues},
+    {"self_attn.k_b_proj", "self_attn.kv_b_proj", cut_latent_keys},
+    {"self_attn.v_b_proj", "self_attn.kv_b_proj", cut_latent_values},
     {"mlp.gate_proj", "mlp.gate_proj"},
     {"mlp.up_proj", "mlp.up_proj"},
     {"mlp.down_proj", "mlp.down_proj"},
@@ -168,13 +170,13 @@ inline constexpr TensorName kQwen35Names[] = {
     {"self_attn.q_proj", "self_attn.q_proj", Piece::kQueriesOfGated},
     {"self_attn.gate_proj", "self_attn.q_proj", Piece::kGatesOfQueries},
     {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkv"},
-    {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", Piece::kDeltaInputs},
+    {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", cut_delta_inputs},
     {"linear_attn.in_proj_z", "linear_attn.in_proj_z"},
-    {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", Piece::kDeltaGates},
+    {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", cut_delta_gates},
     {"linear_attn.in_proj_b", "linear_attn.in_proj_b"},
-    {"linear_attn.in_proj_b", "linear_attn.in_proj_ba", Piece::kDeltaRates},
+    {"linear_attn.in_proj_b", "linear_attn.in_proj_ba", cut_delta_rates},
     {"linear_attn.in_proj_a", "linear_attn.in_proj_a"},
-    {"linear_attn.in_proj_a", "linear_attn.in_proj_ba", Piece::kDeltaTimes},
+    {"linear_attn.in_proj_a", "linear_attn.in_proj_ba", cut_delta_times},
     {"linear_attn.dt", "linear_attn.dt", Piece::kWhole, {.is_bare = true}},
     {"linear_attn.decay", "linear_attn.A_log", Piece::kWhole, {.is_bare = true}},
     {"mlp.gate_proj", "mlp.gate_proj"},
@@ -199,8 +201,8 @@ inline constexpr TensorName kQwen35GgufNames[] = {
     {"linear_attn.in_proj_z", "attn_gate"},
     {"linear_attn.in_proj_b", "ssm_beta"},
     {"linear_attn.in_proj_a", "ssm_alpha"},
-    {"linear_attn.in_proj_b", "ssm_ba", Piece::kDeltaRates},
-    {"linear_attn.in_proj_a", "ssm_ba", Piece::kDeltaTimes},
+    {"linear_attn.in_proj_b", "ssm_ba", cut_delta_rates},
+    {"linear_attn.in_proj_a", "ssm_ba", cut_delta_times},
     {"linear_attn.conv1d", "ssm_conv1d"},
     {"linear_attn.dt", "ssm_dt"},
     {"linear_attn.decay", "ssm_a", Piece::kWhole, {.is_bare = true}},

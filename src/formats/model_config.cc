@@ -5,22 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "formats/number_limit.h"
+
 namespace outrider {
 namespace {
-
-struct Limit {
-  const char* name;
-  int64_t value;
-  int64_t min;
-  int64_t max;
-};
-
-Status check_limit(const Limit& limit) {
-  if (limit.value >= limit.min && limit.value <= limit.max) return {};
-  return input_error("model configuration: " + std::string(limit.name) + " must be from " +
-                     std::to_string(limit.min) + " to " + std::to_string(limit.max) + ", found " +
-                     std::to_string(limit.value));
-}
 
 bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
@@ -74,11 +62,11 @@ Status validate_rope(const RopeTraits& rope, int64_t head_dim) {
 }
 
 Status check_sizes(const LayerSizes& sizes) {
-  const Limit limits[] = {{"the number of heads", sizes.head_count, 1, 4096},
-                          {"the number of key-value heads", sizes.kv_head_count, 1, sizes.head_count},
-                          {"the head size", sizes.head_dim, 2, 1024},
-                          {"the feed-forward size", sizes.ffn_size, 1, int64_t{1} << 22}};
-  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
+  const NumberLimit limits[] = {{"the number of heads", sizes.head_count, 1, 4096},
+                                {"the number of key-value heads", sizes.kv_head_count, 1, sizes.head_count},
+                                {"the head size", sizes.head_dim, 2, 1024},
+                                {"the feed-forward size", sizes.ffn_size, 1, int64_t{1} << 22}};
+  OUTRIDER_RETURN_IF_ERROR(check_limits(limits));
   if (sizes.head_count % sizes.kv_head_count != 0) {
     return input_error("model configuration: " + std::to_string(sizes.head_count) +
                        " heads cannot be shared evenly by " + std::to_string(sizes.kv_head_count) +
@@ -104,14 +92,14 @@ Status check_kv_layer(const ModelConfig& config, int64_t layer) {
 
 Status validate_experts(const ModelConfig& config) {
   const ExpertTraits& experts = config.experts;
-  const Limit limits[] = {
+  const NumberLimit limits[] = {
       {"the number of experts", experts.count, 1, kMaxExperts},
       {"the number of experts that a row uses", experts.used, 1, experts.count},
       {"the feed-forward size of experts", experts.ffn_size, 1, int64_t{1} << 22},
       {"the number of groups of experts", experts.groups, 1, experts.count},
       {"the number of groups that a row uses", experts.used_groups, 1, experts.groups},
   };
-  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
+  OUTRIDER_RETURN_IF_ERROR(check_limits(limits));
   if (!is_positive(experts.scale))
     return input_error("model configuration: the factor of experts' weights must be positive");
   const int64_t in_group = experts.count / experts.groups;
@@ -124,32 +112,6 @@ Status validate_experts(const ModelConfig& config) {
                      " groups");
 }
 
-Status validate_delta(const DeltaTraits& delta) {
-  const Limit limits[] = {{"the taps of delta nets", delta.taps, 2, 64},
-                          {"the key heads of delta nets", delta.key_heads, 1, 4096},
-                          {"the value heads of delta nets", delta.value_heads, delta.key_heads, 4096},
-                          {"the key size of delta nets", delta.key_dim, 1, 1024},
-                          {"the value size of delta nets", delta.value_dim, 1, 1024}};
-  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
-  if (delta.value_heads % delta.key_heads == 0) return {};
-  return input_error("model configuration: " + std::to_string(delta.value_heads) +
-                     " value heads of delta nets cannot share evenly " + std::to_string(delta.key_heads) +
-                     " key heads");
-}
-
-Status validate_latent(const ModelConfig& config) {
-  const LatentTraits& latent = config.latent;
-  if (latent.rank == 0) return {};
-  const Limit limits[] = {{"the rank of latent attention", latent.rank, 1, 1024},
-                          {"the rank of queries", latent.query_rank, 0, int64_t{1} << 16},
-                          {"the plain numbers of a query", latent.plain_dim, 1, 1024},
-                          {"the turning numbers of a query", latent.rope_dim, 2, 1024},
-                          {"the value size of latent attention", latent.value_dim, 1, 1024}};
-  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
-  if (config.head_dim == latent.entry_size() && config.kv_head_count == 1) return {};
-  return input_error("model configuration: latent attention needs one head of keys, as large as its entries");
-}
-
 Status validate_layers(const ModelConfig& config) {
   const auto ropes = static_cast<int64_t>(config.ropes.size());
   for (int64_t i = 0; i < std::ssize(config.layer_traits); ++i) {
@@ -157,10 +119,7 @@ Status validate_layers(const ModelConfig& config) {
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the sliding window", layer.window, 0, int64_t{1} << 30}));
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the chunk of attention", layer.chunk, 0, int64_t{1} << 30}));
     if (config.has_experts(i)) OUTRIDER_RETURN_IF_ERROR(validate_experts(config));
-    if (layer.kind == LayerKind::kShortConvolution)
-      OUTRIDER_RETURN_IF_ERROR(
-          check_limit({"the taps of short convolutions", config.convolution.taps, 2, 64}));
-    if (layer.kind == LayerKind::kDeltaNet) OUTRIDER_RETURN_IF_ERROR(validate_delta(config.delta));
+    if (layer.kind->validate != nullptr) OUTRIDER_RETURN_IF_ERROR(layer.kind->validate(config));
     OUTRIDER_RETURN_IF_ERROR(
         check_limit({"the number of a layer's RoPE", layer.rope, LayerTraits::kNoRope, ropes - 1}));
     OUTRIDER_RETURN_IF_ERROR(check_sizes(config.sizes_of(i)));
@@ -173,7 +132,6 @@ Status validate_layers(const ModelConfig& config) {
 }
 
 Status validate_attention(const ModelConfig& config) {
-  OUTRIDER_RETURN_IF_ERROR(validate_latent(config));
   OUTRIDER_RETURN_IF_ERROR(validate_layers(config));
   OUTRIDER_RETURN_IF_ERROR(
       check_limit({"the size of layer inputs", config.layer_inputs.size, 0, int64_t{1} << 20}));
@@ -234,41 +192,6 @@ int64_t ModelConfig::kv_layer_of(int64_t layer) const {
   return layer / period * period + kv_layer;
 }
 
-int64_t ModelConfig::state_size(int64_t layer) const {
-  switch (traits_of(layer).kind) {
-    case LayerKind::kAttention:
-      return 0;
-    case LayerKind::kShortConvolution:
-      return (convolution.taps - 1) * hidden_size;
-    case LayerKind::kDeltaNet:
-      return delta.state_size();
-  }
-  return 0;
-}
-
-int64_t ModelConfig::update_size(int64_t layer) const {
-  switch (traits_of(layer).kind) {
-    case LayerKind::kAttention:
-      return 0;
-    case LayerKind::kShortConvolution:
-      return hidden_size;
-    case LayerKind::kDeltaNet:
-      return delta.update_size();
-  }
-  return 0;
-}
-
-int64_t ModelConfig::longest_window() const {
-  int64_t longest = 0;
-  for (const LayerTraits& layer : layer_traits) {
-    if (layer.kind != LayerKind::kAttention) continue;
-    const int64_t seen = layer.window != 0 ? layer.window : layer.chunk;
-    if (seen == 0) return 0;
-    longest = std::max(longest, seen);
-  }
-  return longest;
-}
-
 std::vector<float> alibi_slopes(int64_t head_count, double max_bias) {
   int64_t power = 1;
   while (2 * power <= head_count) power *= 2;
@@ -282,14 +205,14 @@ std::vector<float> alibi_slopes(int64_t head_count, double max_bias) {
 }
 
 Status validate(const ModelConfig& config) {
-  const Limit limits[] = {
+  const NumberLimit limits[] = {
       {"the vocabulary size", config.vocab_size, 1, int64_t{1} << 22},
       {"the hidden size", config.hidden_size, 1, int64_t{1} << 20},
       {"the number of layers", config.layer_count, 1, 1024},
       {"the size of embeddings", config.token_size(), 1, int64_t{1} << 20},
       {"the context length", config.max_context, 1, int64_t{1} << 30},
   };
-  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
+  OUTRIDER_RETURN_IF_ERROR(check_limits(limits));
   OUTRIDER_RETURN_IF_ERROR(check_sizes({.head_count = config.head_count,
                                         .kv_head_count = config.kv_head_count,
                                         .head_dim = config.head_dim,

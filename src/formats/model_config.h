@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/layer_kind.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
 #include "outrider/token.h"
@@ -47,13 +48,6 @@ struct RopeTraits {
   RopeScaling scaling;
 };
 
-// How the rows of a layer learn of the entries before them.
-enum class LayerKind : uint8_t {
-  kAttention,
-  kShortConvolution,  // a sum over the last few entries; no keys and values
-  kDeltaNet,          // a gated delta net; no keys and values
-};
-
 // Which MLPs a layer has.
 enum class MlpParts : uint8_t {
   kDense,    // one that all rows pass
@@ -66,7 +60,7 @@ struct LayerTraits {
   static constexpr int kNoRope = -1;
   static constexpr int64_t kOwn = -1;
 
-  LayerKind kind = LayerKind::kAttention;
+  const LayerKind* kind = &kAttention;
   int64_t window = 0;    // a row sees the last `window` positions, itself included; 0: all
   int64_t chunk = 0;     // a row sees the positions of its own chunk of that many, up to itself; 0: all
   int rope = 0;          // index in ModelConfig::ropes; kNoRope: queries and keys do not depend on positions
@@ -89,47 +83,6 @@ struct LayerSizes {
 
   int64_t q_size() const { return head_count * head_dim; }
   int64_t kv_size() const { return kv_head_count * head_dim; }
-};
-
-// The layers that are short convolutions.
-struct ConvolutionTraits {
-  int64_t taps = 0;  // entries of a sum, the row's own included; 0: no layer is one
-  bool bias = false;
-};
-
-// The layers that are gated delta nets.
-struct DeltaTraits {
-  int64_t taps = 0;  // entries of a sum of the convolution, the row's own included; 0: no layer is one
-  int64_t key_heads = 0;
-  int64_t value_heads = 0;  // a multiple of key_heads
-  int64_t key_dim = 0;      // of a head
-  int64_t value_dim = 0;
-  bool has_logs = false;          // files state the logarithm of the decay, else its negative
-  bool interleaves_keys = false;  // value head i reads key head i modulo key_heads, else neighbours share one
-
-  int64_t values_per_key() const { return value_heads / key_heads; }
-  // The value head number `index` among the value heads that read a key head.
-  int64_t value_head(int64_t key_head, int64_t index) const {
-    return interleaves_keys ? index * key_heads + key_head : key_head * values_per_key() + index;
-  }
-  int64_t value_size() const { return value_heads * value_dim; }
-  int64_t conv_size() const { return 2 * key_heads * key_dim + value_size(); }
-  int64_t update_size() const { return conv_size() + 2 * value_heads; }
-  int64_t state_size() const { return (taps - 1) * conv_size() + value_heads * key_dim * value_dim; }
-};
-
-// Attention with keys and values that are projections of one vector of a token, the only thing that is cached
-// of it (DeepSeek V2). A query meets this vector after another projection, and so do the values that it
-// reads.
-struct LatentTraits {
-  int64_t rank = 0;        // numbers of the vector; 0: attention is the usual one
-  int64_t query_rank = 0;  // of a vector that queries are made of; 0: they are made of the layer's input
-  int64_t plain_dim = 0;   // numbers of a query that do not turn
-  int64_t rope_dim = 0;    // numbers of a query that turn, in neighbouring pairs
-  int64_t value_dim = 0;   // of a head
-
-  int64_t query_dim() const { return plain_dim + rope_dim; }
-  int64_t entry_size() const { return rope_dim + rank; }
 };
 
 // A second, smaller embedding of every token for every layer, which the layer gates and adds at its end.
@@ -256,9 +209,7 @@ struct ModelConfig {
   NormTraits norm;
   MlpTraits mlp;
   ExpertTraits experts;
-  ConvolutionTraits convolution;
-  DeltaTraits delta;
-  LatentTraits latent;
+  KindTraits of_kinds;  // traits of single kinds of layers, for example DeltaTraits
   ScaleTraits scales;
   BlockKind block = BlockKind::kSequential;
   LearnedPositions learned_positions;
@@ -291,8 +242,6 @@ struct ModelConfig {
   const LayerTraits& traits_of(int64_t layer) const {
     return layer_traits[static_cast<size_t>(layer) % layer_traits.size()];
   }
-  // The positions that some layer sees; 0: all.
-  int64_t longest_window() const;
   LayerSizes sizes_of(int64_t layer) const;
   // The layer that it reads keys and values of: `layer` itself, or an earlier one.
   int64_t kv_layer_of(int64_t layer) const;
@@ -301,11 +250,7 @@ struct ModelConfig {
   int64_t qk_norm_size(int64_t heads, int64_t dim) const {
     return qk_norm == QkNorm::kHead ? dim : heads * dim;
   }
-  bool has_attention(int64_t layer) const { return traits_of(layer).kind == LayerKind::kAttention; }
-  // The numbers of a sequence's state in that layer.
-  int64_t state_size(int64_t layer) const;
-  // The numbers by which an entry changes it.
-  int64_t update_size(int64_t layer) const;
+  bool has_attention(int64_t layer) const { return traits_of(layer).kind->reads_entries; }
   // Whether the cache has separate keys and values of the layer.
   bool has_keys(int64_t layer) const { return has_attention(layer) && kv_layer_of(layer) == layer; }
   bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kExperts; }

@@ -7,35 +7,6 @@
 namespace outrider {
 namespace {
 
-// Adds tensors to a list.
-class TensorList {
- public:
-  TensorList(const ModelConfig& config, std::vector<ExpectedTensor>* list) : config_(config), list_(list) {}
-
-  void matrix(std::string name, int64_t rows, int64_t cols, bool bias = false) {
-    list_->push_back({name + ".weight", {rows, cols}});
-    if (bias) list_->push_back({std::move(name) + ".bias", {rows}});
-  }
-  void norm(std::string name) {
-    if (config_.norm.has_weight) list_->push_back({name + ".weight", {config_.hidden_size}});
-    if (config_.norm.has_bias) list_->push_back({std::move(name) + ".bias", {config_.hidden_size}});
-  }
-  void vector(std::string name, int64_t size) { list_->push_back({std::move(name) + ".weight", {size}}); }
-  void numbers(std::string name, int64_t rows, int64_t cols) {
-    list_->push_back({std::move(name) + ".weight", {rows, cols}, /*is_plain=*/true});
-  }
-  void bias(std::string name, int64_t size) { list_->push_back({std::move(name) + ".bias", {size}}); }
-  void head_norm(const std::string& name, int64_t heads, int64_t head_dim) {
-    if (!config_.has_qk_weights()) return;
-    if (config_.qk_norm != QkNorm::kEach) return vector(name, config_.qk_norm_size(heads, head_dim));
-    for (int64_t head = 0; head < heads; ++head) vector(name + "." + std::to_string(head), head_dim);
-  }
-
- private:
-  const ModelConfig& config_;
-  std::vector<ExpectedTensor>* list_;
-};
-
 // The parts after the MLP.
 void append_layer_end(const ModelConfig& config, const std::string& prefix, TensorList& list) {
   const int64_t size = config.layer_inputs.size;
@@ -81,68 +52,6 @@ void append_mlps(const ModelConfig& config, int64_t layer, const std::string& ml
     append_mlp(config, {mlp + "experts.", "." + std::to_string(i)}, experts.ffn_size, experts.bias, list);
 }
 
-void append_convolution(const ModelConfig& config, const std::string& prefix, TensorList& list) {
-  const int64_t hidden = config.hidden_size;
-  const std::string name = prefix + "conv.";
-  list.matrix(name + "in_proj", 3 * hidden, hidden, config.convolution.bias);
-  list.numbers(name + "conv", hidden, config.convolution.taps);
-  if (config.convolution.bias) list.bias(name + "conv", hidden);
-  list.matrix(name + "out_proj", hidden, hidden, config.convolution.bias);
-}
-
-void append_delta_net(const ModelConfig& config, const std::string& prefix, TensorList& list) {
-  const int64_t hidden = config.hidden_size;
-  const DeltaTraits& delta = config.delta;
-  const std::string name = prefix + "linear_attn.";
-  list.matrix(name + "in_proj_qkv", delta.conv_size(), hidden);
-  list.matrix(name + "in_proj_b", delta.value_heads, hidden);
-  list.matrix(name + "in_proj_a", delta.value_heads, hidden);
-  list.matrix(name + "in_proj_z", delta.value_size(), hidden);
-  list.numbers(name + "conv1d", delta.conv_size(), delta.taps);
-  list.bias(name + "dt", delta.value_heads);
-  list.vector(name + "decay", delta.value_heads);
-  list.vector(name + "norm", delta.value_dim);
-  list.matrix(name + "out_proj", hidden, delta.value_size());
-}
-
-void append_latent_attention(const ModelConfig& config, const std::string& attention, TensorList& list) {
-  const LatentTraits& latent = config.latent;
-  const int64_t heads = config.head_count;
-  const bool has_query_vector = latent.query_rank != 0;
-  if (has_query_vector) {
-    list.matrix(attention + "q_a_proj", latent.query_rank, config.hidden_size);
-    list.vector(attention + "q_a_layernorm", latent.query_rank);
-  }
-  list.matrix(attention + (has_query_vector ? "q_b_proj" : "q_proj"), heads * latent.query_dim(),
-              has_query_vector ? latent.query_rank : config.hidden_size);
-  list.matrix(attention + "kv_a_proj_with_mqa", latent.entry_size(), config.hidden_size);
-  list.vector(attention + "kv_a_layernorm", latent.rank);
-  for (int64_t head = 0; head < heads; ++head) {
-    list.matrix(attention + "k_b_proj." + std::to_string(head), latent.rank, latent.plain_dim);
-    list.matrix(attention + "v_b_proj." + std::to_string(head), latent.value_dim, latent.rank);
-  }
-  list.matrix(attention + "o_proj", config.hidden_size, heads * latent.value_dim);
-}
-
-void append_attention(const ModelConfig& config, int64_t layer, const std::string& attention,
-                      TensorList& list) {
-  if (config.latent.rank != 0) return append_latent_attention(config, attention, list);
-  const int64_t hidden = config.hidden_size;
-  const LayerSizes sizes = config.sizes_of(layer);
-  const bool has_keys = config.has_keys(layer);
-  list.matrix(attention + "q_proj", sizes.q_size(), hidden, config.qkv_bias);
-  if (config.gates_attention) list.matrix(attention + "gate_proj", sizes.q_size(), hidden);
-  list.head_norm(attention + "q_norm", sizes.head_count, sizes.head_dim);
-  if (has_keys) {
-    list.matrix(attention + "k_proj", sizes.kv_size(), hidden, config.qkv_bias);
-    list.head_norm(attention + "k_norm", sizes.kv_head_count, sizes.head_dim);
-  }
-  if (has_keys && !config.traits_of(layer).values_are_keys)
-    list.matrix(attention + "v_proj", sizes.kv_size(), hidden, config.qkv_bias);
-  list.matrix(attention + "o_proj", hidden, sizes.q_size(), config.output_bias);
-  if (config.attention_sinks) list.vector(attention + "sinks", sizes.head_count);
-}
-
 void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   if (config.norm.has_inputs()) list.norm(prefix + "input_layernorm");
@@ -151,17 +60,7 @@ void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
     list.norm(prefix + "post_self_attn_layernorm");
     list.norm(prefix + "post_mlp_layernorm");
   }
-  switch (config.traits_of(layer).kind) {
-    case LayerKind::kAttention:
-      append_attention(config, layer, prefix + "self_attn.", list);
-      break;
-    case LayerKind::kShortConvolution:
-      append_convolution(config, prefix, list);
-      break;
-    case LayerKind::kDeltaNet:
-      append_delta_net(config, prefix, list);
-      break;
-  }
+  config.traits_of(layer).kind->append_tensors(config, layer, prefix, list);
   append_mlps(config, layer, prefix + "mlp.", list);
   append_layer_end(config, prefix, list);
 }

@@ -10,18 +10,13 @@
 
 #include "formats/model_config.h"
 #include "formats/model_file.h"
+#include "formats/tensor_list.h"
 #include "outrider/result.h"
 #include "platform/mapped_file.h"
 #include "tensor/buffer.h"
 #include "tensor/tensor_view.h"
 
 namespace outrider {
-
-struct ExpectedTensor {
-  std::string name;  // Hugging Face spelling
-  Shape shape;
-  bool is_plain = false;  // a small matrix of numbers that are used as they are, and not multiplied with
-};
 
 // Every tensor that the forward pass of `config` reads. Precondition: validate(config).ok().
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);

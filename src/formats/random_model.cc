@@ -13,7 +13,6 @@
 #include "base/counter_rng.h"
 #include "base/quote.h"
 #include "formats/families.h"
-#include "formats/latent_traits.h"
 #include "formats/model_tensors.h"
 #include "tokenizer/byte_mapping.h"
 
@@ -36,8 +35,7 @@ struct NamedShape {
   int64_t expert_ffn = 0;
   // The kinds of layers in turn, a: attention, c: short convolution, d: gated delta net; empty: attention.
   std::string_view kinds = "";
-  int64_t latent_rank = 0;  // 0: attention is the usual one
-  int64_t shared_ffn = 0;   // of the dense MLP beside experts, in all layers but the first, which has none
+  int64_t shared_ffn = 0;  // of the dense MLP beside experts, in all layers but the first, which has none
 };
 
 // Shapes as published, except llama-25m, which has the size of a draft model, and moe-20m, a mixture for
@@ -55,7 +53,7 @@ constexpr std::array kShapes = {
     NamedShape{"gpt-oss-20b", "gpt_oss", 2880, 24, 64, 8, 2880, 201088, 131072, false, 64, 32, 4, 2880},
     NamedShape{"qwen3-30b-a3b", "qwen3_moe", 2048, 48, 32, 4, 6144, 151936, 40960, false, 128, 128, 8, 768},
     NamedShape{"deepseek-v2-lite", "deepseek_v2", 2048, 27, 16, 16, 10944, 102400, 163840, false, 0, 64, 6,
-               1408, "", 512, 2816},
+               1408, "", 2816},
     NamedShape{"lfm2-1.2b", "lfm2", 2048, 16, 32, 8, 8192, 65536, 128000, true, 64, 0, 0, 0,
                "ccaccaccacacacac"},
     NamedShape{"qwen3.5-9b", "qwen3_5", 4096, 32, 16, 4, 12288, 248320, 262144, false, 256, 0, 0, 0, "ddda"},
@@ -217,11 +215,20 @@ void set_kinds_of(const NamedShape& shape, const ModelFamily& family, ModelConfi
   for (size_t i = 0; i < shape.kinds.size(); ++i) {
     if (shape.kinds[i] != 'a') config.layer_traits[i].kind = family.other_layers;
   }
-  if (family.other_layers == LayerKind::kShortConvolution) config.convolution.taps = 3;
-  if (family.other_layers != LayerKind::kDeltaNet) return;
-  config.gates_attention = true;
-  config.delta = {
-      .taps = 4, .key_heads = 16, .value_heads = 32, .key_dim = 128, .value_dim = 128, .has_logs = true};
+  family.other_layers->set_published(&config);
+}
+
+// Layers of the first are dense, and the others have experts beside a dense MLP, or all have experts alone.
+void set_experts_of(const NamedShape& shape, ModelConfig& config) {
+  if (shape.experts == 0) return;
+  config.experts.count = shape.experts;
+  config.experts.used = shape.used_experts;
+  config.experts.ffn_size = shape.expert_ffn;
+  config.layer_traits.front().mlp = MlpParts::kExperts;
+  if (shape.shared_ffn == 0) return;
+  config.layer_traits.assign(static_cast<size_t>(shape.layers),
+                             {.ffn_size = shape.shared_ffn, .mlp = MlpParts::kBoth});
+  config.layer_traits.front() = {};
 }
 
 ModelConfig config_of(const NamedShape& shape) {
@@ -246,19 +253,8 @@ ModelConfig config_of(const NamedShape& shape) {
         static_cast<int64_t>(static_cast<double>(config.head_dim) * family.rotated_part);
   }
   set_kinds_of(shape, family, config);
-  if (shape.latent_rank != 0) {
-    config.latent = {.rank = shape.latent_rank, .plain_dim = 128, .rope_dim = 64, .value_dim = 128};
-    derive_latent_attention(/*magnitude=*/0, &config);
-  }
-  if (shape.experts == 0) return config;
-  config.experts.count = shape.experts;
-  config.experts.used = shape.used_experts;
-  config.experts.ffn_size = shape.expert_ffn;
-  config.layer_traits.front().mlp = MlpParts::kExperts;
-  if (shape.shared_ffn == 0) return config;
-  config.layer_traits.assign(static_cast<size_t>(shape.layers),
-                             {.ffn_size = shape.shared_ffn, .mlp = MlpParts::kBoth});
-  config.layer_traits.front() = {};
+  set_experts_of(shape, config);
+  if (family.layers->set_published != nullptr) family.layers->set_published(&config);
   return config;
 }
 

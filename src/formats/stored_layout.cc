@@ -38,7 +38,7 @@ NameParts split(std::string_view name) {
 
 struct StoredPiece {
   std::string name;
-  Piece piece = Piece::kWhole;
+  TensorPiece piece = Piece::kWhole;
   StoredForm form;
   int64_t index = 0;  // of a stacked tensor
 };
@@ -49,8 +49,8 @@ StoredPiece stored_piece(const StoredLayout& layout, const TensorName& name, con
   StoredPiece piece{.name = {}, .piece = name.piece, .form = name.form};
   piece.form.is_stacked = name.form.is_stacked && !parts.number.empty();
   const size_t place = full.find('#');
-  const bool is_of_head = name.piece == Piece::kLatentKeys || name.piece == Piece::kLatentValues;
-  if (is_of_head || piece.form.is_stacked) {
+  const bool is_of_number = name.piece.cut != nullptr && !parts.number.empty();
+  if (is_of_number || piece.form.is_stacked) {
     piece.index = std::stoll(std::string(parts.number.substr(1)));
   } else if (place != std::string::npos) {
     full.replace(place, 1, parts.number.substr(1));
@@ -88,16 +88,6 @@ TensorView add_source(std::unique_ptr<const RowSource> source, DType dtype, Shap
 
 bool is_plain(const TensorView& view) { return block_elements(view.dtype) == 1 && view.data != nullptr; }
 
-Error cannot_transpose(const TensorView& view, const std::string& name) {
-  return input_error("tensor " + name + " is stored transposed, and its type " +
-                     std::string(dtype_name(view.dtype)) + " cannot be; use f32, f16 or bf16");
-}
-
-TensorView transposed(const TensorView& view, ModelStorage* storage) {
-  return add_source(std::make_unique<TransposedRows>(view), view.dtype, {view.shape[1], view.shape[0]},
-                    storage);
-}
-
 // Rows of a fused tensor: `count` times `rows` rows, `stride` apart.
 struct Rows {
   int64_t begin = 0;
@@ -134,12 +124,6 @@ Rows rows_of(Piece piece, FusedRows order, const LayerSizes& sizes) {
       return {0, sizes.ffn_size, 1, 2 * sizes.ffn_size};
     case Piece::kUp:
       return {sizes.ffn_size, sizes.ffn_size, 1, 2 * sizes.ffn_size};
-    case Piece::kDeltaInputs:
-    case Piece::kDeltaGates:
-    case Piece::kDeltaRates:
-    case Piece::kDeltaTimes:
-    case Piece::kLatentKeys:
-    case Piece::kLatentValues:
     case Piece::kEvenRows:
     case Piece::kOddRows:
     case Piece::kWhole:
@@ -163,58 +147,6 @@ TensorView every_second_row(const TensorView& view, int64_t first, ModelStorage*
   return add_source(std::make_unique<SteppedRows>(view, first, 2), view.dtype, {count, view.cols()}, storage);
 }
 
-// The keys or values of one head of latent attention; the matrix has the rows of both for each head.
-Result<TensorView> latent_part(const TensorView& view, const StoredPiece& piece, const LatentTraits& latent,
-                               ModelStorage* storage) {
-  const int64_t rows = latent.plain_dim + latent.value_dim;
-  const int64_t begin = piece.index * rows;
-  if (view.shape.size() != 2 || view.rows() < begin + rows)
-    return input_error("tensor " + piece.name + ": expected " + std::to_string(begin + rows) +
-                       " rows or more by the model's configuration");
-  if (piece.piece == Piece::kLatentValues) return view.rows_from(begin + latent.plain_dim, latent.value_dim);
-  if (!is_plain(view)) return cannot_transpose(view, piece.name);
-  return transposed(view.rows_from(begin, latent.plain_dim), storage);
-}
-
-// The row of a fused matrix of delta nets that is row `row` of one of its parts. Each key head has its
-// queries, its keys, its values and its gates; or its rates and its times.
-int64_t row_of_delta(Piece piece, const DeltaTraits& delta, int64_t row) {
-  const int64_t keys = delta.key_heads * delta.key_dim;
-  const int64_t values = delta.values_per_key() * delta.value_dim;
-  const int64_t stride = 2 * delta.key_dim + 2 * values;
-  const auto place = [](int64_t at, int64_t size, int64_t step, int64_t first) {
-    return at / size * step + first + at % size;
-  };
-  switch (piece) {
-    case Piece::kDeltaInputs:
-      if (row < keys) return place(row, delta.key_dim, stride, 0);
-      if (row < 2 * keys) return place(row - keys, delta.key_dim, stride, delta.key_dim);
-      return place(row - 2 * keys, values, stride, 2 * delta.key_dim);
-    case Piece::kDeltaGates:
-      return place(row, values, stride, 2 * delta.key_dim + values);
-    case Piece::kDeltaRates:
-      return place(row, delta.values_per_key(), 2 * delta.values_per_key(), 0);
-    default:
-      return place(row, delta.values_per_key(), 2 * delta.values_per_key(), delta.values_per_key());
-  }
-}
-
-bool is_of_delta(Piece piece) { return piece >= Piece::kDeltaInputs && piece <= Piece::kDeltaTimes; }
-
-Result<TensorView> delta_part(const TensorView& view, const StoredPiece& piece, const DeltaTraits& delta,
-                              ModelStorage* storage) {
-  const bool is_of_input = piece.piece == Piece::kDeltaInputs || piece.piece == Piece::kDeltaGates;
-  const int64_t rows = is_of_input ? delta.conv_size() + delta.value_size() : 2 * delta.value_heads;
-  if (view.shape.size() != 2 || view.rows() != rows)
-    return input_error("tensor " + piece.name + ": expected " + std::to_string(rows) +
-                       " rows by the model's configuration");
-  const int64_t count = piece.piece == Piece::kDeltaInputs ? delta.conv_size()
-                        : is_of_input                      ? delta.value_size()
-                                                           : delta.value_heads;
-  return copy_rows(
-      view, count, [&](int64_t row) { return row_of_delta(piece.piece, delta, row); }, storage);
-}
-
 Result<TensorView> cut(const TensorView& fused, const std::string& name, const Rows& part,
                        ModelStorage* storage) {
   const int64_t stored_rows = fused.shape.front();
@@ -231,6 +163,15 @@ Result<TensorView> cut(const TensorView& fused, const std::string& name, const R
 }
 
 }  // namespace
+
+Result<TensorView> transpose(const TensorView& view, const std::string& name, ModelStorage* storage) {
+  if (is_plain(view)) {
+    return add_source(std::make_unique<TransposedRows>(view), view.dtype, {view.shape[1], view.shape[0]},
+                      storage);
+  }
+  return input_error("tensor " + name + " is stored transposed, and its type " +
+                     std::string(dtype_name(view.dtype)) + " cannot be; use f32, f16 or bf16");
+}
 
 std::string stored_name(const StoredLayout& layout, std::string_view expected) {
   return stored_pieces(layout, expected).front().name;
@@ -253,19 +194,19 @@ TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& sou
       OUTRIDER_TRY(view, element_of(view, chosen));
     }
     if (layout.is_transposed && expected.starts_with("model.layers.") && view.shape.size() == 2) {
-      if (!is_plain(view)) return cannot_transpose(view, chosen.name);
-      view = transposed(view, storage);
+      OUTRIDER_TRY(view, transpose(view, chosen.name, storage));
     }
-    if (chosen.form.is_transposed && view.shape.size() == 2 && is_plain(view))
-      view = transposed(view, storage);
-    if (chosen.piece == Piece::kWhole) return view;
-    if (is_of_delta(chosen.piece)) return delta_part(view, chosen, config.delta, storage);
-    if (chosen.piece == Piece::kLatentKeys || chosen.piece == Piece::kLatentValues)
-      return latent_part(view, chosen, config.latent, storage);
-    if (chosen.piece == Piece::kEvenRows) return every_second_row(view, 0, storage);
-    if (chosen.piece == Piece::kOddRows) return every_second_row(view, 1, storage);
+    if (chosen.form.is_transposed && view.shape.size() == 2 && is_plain(view)) {
+      OUTRIDER_TRY(view, transpose(view, chosen.name, storage));
+    }
+    if (chosen.piece.cut != nullptr)
+      return chosen.piece.cut({view, chosen.name, chosen.index}, config, storage);
+    const Piece piece = chosen.piece.usual;
+    if (piece == Piece::kWhole) return view;
+    if (piece == Piece::kEvenRows) return every_second_row(view, 0, storage);
+    if (piece == Piece::kOddRows) return every_second_row(view, 1, storage);
     const LayerSizes sizes = sizes_of(split(expected), config);
-    return cut(view, chosen.name, rows_of(chosen.piece, layout.fused_rows, sizes), storage);
+    return cut(view, chosen.name, rows_of(piece, layout.fused_rows, sizes), storage);
   };
 }
 

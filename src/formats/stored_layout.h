@@ -26,15 +26,26 @@ enum class Piece : uint8_t {
   kUp,
   kQueriesOfGated,  // of each head the first half, beside the gates of its output
   kGatesOfQueries,  // the other half
-  // The next four are pieces of delta nets; their matrices have all rows of a key head together.
-  kDeltaInputs,  // queries, keys and values
-  kDeltaGates,   // gates of the output
-  kDeltaRates,
-  kDeltaTimes,
-  kLatentKeys,    // of one head: its rows of keys, transposed
-  kLatentValues,  // of one head: its rows of values
-  kEvenRows,      // every second row, from the first on
+  kEvenRows,        // every second row, from the first on
   kOddRows,
+};
+
+// A tensor of a file that an expected tensor is cut from.
+struct FusedTensor {
+  const TensorView& view;
+  const std::string& name;
+  int64_t index = 0;  // the number at the end of the expected name
+};
+using CutPiece = Result<TensorView> (*)(const FusedTensor& fused, const ModelConfig& config,
+                                        ModelStorage* storage);
+
+// One of the pieces above, or a piece that one kind of layer has.
+struct TensorPiece {
+  constexpr TensorPiece(Piece usual) : usual(usual) {}
+  constexpr TensorPiece(CutPiece cut) : cut(cut) {}
+
+  Piece usual = Piece::kWhole;
+  CutPiece cut = nullptr;  // or null
 };
 
 // How a file spells and orders what an expected tensor is a part of.
@@ -50,7 +61,7 @@ struct StoredForm {
 struct TensorName {
   std::string_view expected;
   std::string_view stored;
-  Piece piece = Piece::kWhole;
+  TensorPiece piece = Piece::kWhole;
   StoredForm form = {};
 };
 
@@ -74,6 +85,9 @@ struct TensorSource {
   std::function<bool(const std::string& name)> has;
   TensorLookup find;
 };
+
+// A matrix [n, k] as [k, n]. Error: its type cannot be transposed.
+Result<TensorView> transpose(const TensorView& view, const std::string& name, ModelStorage* storage);
 
 // The first of the names that an expected tensor may have.
 std::string stored_name(const StoredLayout& layout, std::string_view expected);

@@ -70,7 +70,6 @@ AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer, Shar
           .slopes = slopes.empty() ? slopes
                                    : slopes.subspan(static_cast<size_t>(queries.begin),
                                                     static_cast<size_t>(queries.end - queries.begin)),
-          .values_are_keys = config.latent.rank != 0,
           .stores = config.kv_layer_of(layer) == layer,
           .epsilon = config.norm.epsilon,
           .norm_kind = config.norm.kind,

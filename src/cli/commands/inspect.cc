@@ -16,6 +16,7 @@
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
+#include "models/decoder_weights.h"
 #include "setup/open_engine.h"
 #include "tensor/dtype.h"
 
@@ -64,11 +65,10 @@ Totals totals_of(const ModelFile& model) {
 // The bytes that a token takes in the cache, in bf16.
 int64_t cache_bytes_per_token(const ModelConfig& config) {
   int64_t bytes = 0;
-  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
-    if (!config.has_keys(layer)) continue;
-    const LayerSizes sizes = config.sizes_of(layer);
-    bytes += (config.latent.rank != 0 ? 1 : 2) * sizes.kv_head_count *
-             cached_head_bytes(DType::kBF16, sizes.head_dim);
+  for (const LayerBlocks& layer : make_layers(config)) {
+    const BlockCache cache = layer.mixer->cache();
+    const KvHeads heads = cache.heads.value_or(KvHeads{});
+    bytes += (cache.values_are_keys ? 1 : 2) * heads.count * cached_head_bytes(DType::kBF16, heads.dim);
   }
   return bytes;
 }
@@ -76,8 +76,8 @@ int64_t cache_bytes_per_token(const ModelConfig& config) {
 // The bytes of a sequence's state, which do not depend on its length.
 int64_t state_bytes(const ModelConfig& config) {
   int64_t bytes = 0;
-  for (int64_t layer = 0; layer < config.layer_count; ++layer)
-    bytes += config.state_size(layer) * static_cast<int64_t>(sizeof(float));
+  for (const LayerBlocks& layer : make_layers(config))
+    bytes += layer.mixer->cache().state_size * static_cast<int64_t>(sizeof(float));
   return bytes;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "draft_heads/gguf_module.h"
 #include "draft_heads/mtp/family_module.h"
 #include "draft_heads/mtp/mtp_layout.h"
 #include "draft_heads/vocabulary/output_rows.h"
@@ -182,7 +183,8 @@ void Mtp::gather_inputs(const Pass& pass, size_t module, const float* previous) 
 
 // Whether the layers of the target are more than HeadLayers computes.
 bool has_own_layers(const ModelConfig& target) {
-  return target.gates_attention || target.latent.rank != 0 || target.experts.count != 0;
+  return target.gates_attention || module_layer_config(target).layer_traits.front().kind != &kAttention ||
+         target.experts.count != 0;
 }
 
 }  // namespace

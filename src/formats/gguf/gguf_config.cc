@@ -12,7 +12,6 @@
 #include "formats/gguf/gguf_layers.h"
 #include "formats/gguf/gguf_metadata.h"
 #include "formats/gguf/gguf_rope.h"
-#include "formats/latent_traits.h"
 
 namespace outrider {
 namespace {
@@ -93,52 +92,6 @@ Status read_layer_inputs(const GgufFile& file, const ArchitectureKeys& keys, Mod
   return {};
 }
 
-Status read_convolution(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
-  if (family.other_layers != LayerKind::kShortConvolution) return {};
-  OUTRIDER_TRY(config->convolution.taps, keys.require_integer("shortconv.l_cache"));
-  return {};
-}
-
-// YaRN's multiplier is a tenth of what configurations state.
-Status read_latent_attention(const ArchitectureKeys& keys, ModelConfig* config) {
-  OUTRIDER_TRY(const auto rank, keys.integer("attention.kv_lora_rank"));
-  if (!rank) return {};
-  LatentTraits& latent = config->latent;
-  OUTRIDER_TRY(const auto query_rank, keys.integer("attention.q_lora_rank"));
-  OUTRIDER_TRY(const auto query_dim, keys.integer("attention.key_length_mla"));
-  OUTRIDER_TRY(const auto value_dim, keys.integer("attention.value_length_mla"));
-  OUTRIDER_TRY(const auto multiplier, keys.number("rope.scaling.yarn_log_multiplier"));
-  OUTRIDER_TRY(const auto attention_factor, keys.number("rope.scaling.attn_factor"));
-  if (!query_dim || !value_dim) {
-    return keys.fail(keys.full("attention.key_length_mla") +
-                     " is missing: the file is older than latent attention in GGUF; convert the model again");
-  }
-  OUTRIDER_TRY(latent.rope_dim, keys.require_integer("rope.dimension_count"));
-  latent.rank = *rank;
-  latent.query_rank = query_rank.value_or(0);
-  latent.plain_dim = *query_dim - latent.rope_dim;
-  latent.value_dim = *value_dim;
-  config->ropes.front().scaling.attention_factor = attention_factor.value_or(1);
-  config->experts.ranks_groups_by_best = config->experts.weights == RouterWeights::kSoftmax;
-  derive_latent_attention(10 * multiplier.value_or(0), config);
-  return {};
-}
-
-// Files hold the negative decay, and value heads in the order of the key heads that they read, repeated.
-Status read_delta(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
-  if (family.other_layers != LayerKind::kDeltaNet) return {};
-  DeltaTraits& delta = config->delta;
-  OUTRIDER_TRY(delta.taps, keys.require_integer("ssm.conv_kernel"));
-  OUTRIDER_TRY(delta.key_dim, keys.require_integer("ssm.state_size"));
-  OUTRIDER_TRY(delta.key_heads, keys.require_integer("ssm.group_count"));
-  OUTRIDER_TRY(delta.value_heads, keys.require_integer("ssm.time_step_rank"));
-  OUTRIDER_TRY(const int64_t value_size, keys.require_integer("ssm.inner_size"));
-  delta.value_dim = delta.value_heads < 1 ? 0 : value_size / delta.value_heads;
-  delta.interleaves_keys = true;
-  config->gates_attention = true;
-  return {};
-}
-
 // Reads the traits that a file tells only by the tensors it has.
 Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
                           ModelConfig* config) {
@@ -152,7 +105,7 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, co
   config->output_bias = has("blk.0.attn_output.bias");
   config->mlp.bias = has("blk.0.ffn_up.bias");
   const bool norms_heads = has("blk.0.attn_q_norm.weight") || family.qk_norm_kind == QkNorm::kPlain ||
-                           family.other_layers != LayerKind::kAttention;
+                           family.other_layers != nullptr;
   config->qk_norm = norms_heads ? family.qk_norm_kind : QkNorm::kNone;
   config->attention_sinks = has("blk.0.attn_sinks.weight");
   config->norm.has_bias = has("output_norm.bias");
@@ -254,9 +207,10 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_experts(file, keys, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_latent_attention(keys, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_convolution(keys, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_delta(keys, *family, &config));
+  for (const LayerKind* kind : {family->layers, family->other_layers}) {
+    if (kind != nullptr && kind->read_gguf != nullptr)
+      OUTRIDER_RETURN_IF_ERROR(kind->read_gguf(keys, &config));
+  }
   if (family->derive_gguf_traits != nullptr) family->derive_gguf_traits(&config);
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
   if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);

@@ -57,18 +57,14 @@ Result<int64_t> read_window_head_dim(const ArchitectureKeys& keys, const ModelFa
   return of_keys.value_or(0);
 }
 
-// Which layers are of the family's other kind: the layers that the file lists, or all but every n-th, or the
-// layers without heads of keys.
+// Which layers are of the family's other kind.
 Result<std::vector<bool>> read_other_layers(const ArchitectureKeys& keys, const ModelFamily& family,
                                             const std::vector<int64_t>& kv_heads) {
+  const LayerKind* other = family.other_layers;
+  if (other != nullptr && other->find_gguf_layers != nullptr)
+    return other->find_gguf_layers(keys, kv_heads.size());
   std::vector<bool> others;
   for (const int64_t heads : kv_heads) others.push_back(heads == 0);
-  if (family.other_layers != LayerKind::kDeltaNet) return others;
-  OUTRIDER_TRY(const std::vector<bool> listed, keys.booleans("attention.recurrent_layers"));
-  if (listed.size() == others.size()) return listed;
-  OUTRIDER_TRY(const auto stated, keys.integer("full_attention_interval"));
-  const int64_t period = std::max<int64_t>(stated.value_or(4), 1);
-  for (size_t i = 0; i < others.size(); ++i) others[i] = (static_cast<int64_t>(i) + 1) % period != 0;
   return others;
 }
 
@@ -85,7 +81,7 @@ Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, cons
   OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
   OUTRIDER_TRY(const auto slides, read_slides(keys, family, blocks));
   OUTRIDER_TRY(const int64_t window_head_dim, read_window_head_dim(keys, family));
-  const bool is_hybrid = family.other_layers != LayerKind::kAttention;
+  const bool is_hybrid = family.other_layers != nullptr;
   OUTRIDER_TRY(const auto kv_heads,
                read_by_layer(keys, "attention.head_count_kv", blocks, is_hybrid ? 0 : 1));
   OUTRIDER_TRY(const auto ffn_sizes, read_by_layer(keys, "feed_forward_length", blocks));

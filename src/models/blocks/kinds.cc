@@ -5,6 +5,9 @@
 #include <span>
 
 #include "base/check.h"
+#include "formats/kinds/delta_net.h"
+#include "formats/kinds/latent_attention.h"
+#include "formats/kinds/short_convolution.h"
 #include "models/blocks/attention/attention.h"
 #include "models/blocks/delta_net/delta_net.h"
 #include "models/blocks/dense_mlp/dense_mlp.h"
@@ -16,17 +19,15 @@ namespace outrider {
 namespace {
 
 struct MixerKind {
-  LayerKind kind;
+  const LayerKind* kind;
   std::unique_ptr<Block> (*make)(const BlockSite& site);
 };
 
 constexpr MixerKind kMixers[] = {
-    {LayerKind::kAttention,
-     [](const BlockSite& site) {
-       return site.config.latent.rank != 0 ? make_latent_attention(site) : make_attention(site);
-     }},
-    {LayerKind::kShortConvolution, make_short_convolution},
-    {LayerKind::kDeltaNet, make_delta_net},
+    {&kAttention, make_attention},
+    {&kLatentAttention, make_latent_attention},
+    {&kShortConvolution, make_short_convolution},
+    {&kDeltaNet, make_delta_net},
 };
 
 struct MlpKind {

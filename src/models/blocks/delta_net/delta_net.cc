@@ -9,7 +9,8 @@ namespace {
 
 class DeltaNet final : public RecurrentBlock {
  public:
-  explicit DeltaNet(const BlockSite& site) : traits_(site.config.delta), epsilon_(site.config.norm.epsilon) {}
+  explicit DeltaNet(const BlockSite& site)
+      : traits_(site.config.of_kinds.of<DeltaTraits>()), epsilon_(site.config.norm.epsilon) {}
 
   Status load(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place) override {
     return load_delta_net(loader, config, place, weights_);

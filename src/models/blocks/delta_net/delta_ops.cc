@@ -225,7 +225,7 @@ class DeltaShare {
 Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                       DeltaWeights& net) {
   const std::string name = place.prefix + "linear_attn.";
-  const DeltaTraits& delta = config.delta;
+  const DeltaTraits& delta = config.of_kinds.of<DeltaTraits>();
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj_qkv", delta.conv_size()},
                                         {name + "in_proj_b", delta.value_heads},
                                         {name + "in_proj_a", delta.value_heads},

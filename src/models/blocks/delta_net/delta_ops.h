@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "formats/kinds/delta_net.h"
 #include "formats/model_config.h"
 #include "models/blocks/state_plan.h"
 #include "models/layer_ops.h"

@@ -9,11 +9,12 @@ namespace {
 class LatentAttention final : public Block {
  public:
   explicit LatentAttention(const BlockSite& site)
-      : traits_(site.config.latent),
+      : traits_(site.config.of_kinds.of<LatentTraits>()),
         heads_(site.config.head_count),
         shape_(AttentionShape::of(site.config, site.layer)),
         rope_(site.config.traits_of(site.layer).rope) {
     shape_.slopes = {};
+    shape_.values_are_keys = true;
   }
 
   Status load(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place) override {

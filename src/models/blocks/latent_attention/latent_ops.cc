@@ -31,7 +31,7 @@ void LatentWeights::list(WeightList& list) const {
 
 Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                              LatentWeights& weights) {
-  const LatentTraits& traits = config.latent;
+  const LatentTraits& traits = config.of_kinds.of<LatentTraits>();
   const int64_t hidden = config.hidden_size;
   const std::string name = place.prefix + "self_attn.";
   const bool has_vector = traits.query_rank != 0;

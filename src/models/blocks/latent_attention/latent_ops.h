@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "formats/kinds/latent_attention.h"
 #include "formats/model_config.h"
 #include "models/layer_ops.h"
 #include "models/weights/layer_place.h"

@@ -91,7 +91,7 @@ Status load_convolution(WeightLoader& loader, const ModelConfig& config, const L
                         ConvolutionWeights& weights) {
   const std::string name = place.prefix + "conv.";
   const int64_t size = config.hidden_size;
-  const auto [taps, bias] = config.convolution;
+  const auto [taps, bias] = config.of_kinds.of<ConvolutionTraits>();
   weights.size = size;
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj", 3 * size}}, size, bias, weights.input));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", size}}, size, bias, weights.output));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "formats/kinds/short_convolution.h"
 #include "models/blocks/state_plan.h"
 #include "models/layer_ops.h"
 #include "models/weights/layer_place.h"

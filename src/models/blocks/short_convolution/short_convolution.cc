@@ -10,8 +10,9 @@ namespace {
 class ShortConvolution final : public RecurrentBlock {
  public:
   explicit ShortConvolution(const BlockSite& site)
-      : cache_{.state_size = (site.config.convolution.taps - 1) * site.config.hidden_size,
-               .update_size = site.config.hidden_size} {}
+      : cache_{
+            .state_size = (site.config.of_kinds.of<ConvolutionTraits>().taps - 1) * site.config.hidden_size,
+            .update_size = site.config.hidden_size} {}
 
   Status load(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place) override {
     return load_convolution(loader, config, place, weights_);

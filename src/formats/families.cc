@@ -2,9 +2,7 @@
 #include "formats/families.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <optional>
 #include <vector>
 
 #include "formats/expert_traits.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the rows of a layer learn of the entries before them, as files tell it. models/blocks has the networks.
+// Kinds of mixers and MLPs, as files tell them. models/blocks has the networks.
 #pragma once
 
 #include <any>
@@ -19,7 +19,7 @@ class TensorList;
 
 struct LayerKind {
   std::string_view name;
-  bool reads_entries = false;  // keys and values of entries, else a state
+  bool reads_entries = false;  // a mixer that reads keys and values, else it has a state
   // Checks the traits that layers of this kind alone have. Null: there are none.
   Status (*validate)(const ModelConfig& config) = nullptr;
   // Appends the tensors of a layer, which begin with `prefix`: "model.layers.3."
@@ -34,8 +34,11 @@ struct LayerKind {
   void (*set_published)(ModelConfig* config) = nullptr;
 };
 
-// Keys and values of each entry for heads of attention.
+// Mixers: a layer reads keys and values of earlier entries.
 extern const LayerKind kAttention;
+// MLPs: one that all rows pass; experts that rows choose from; both, added, where the dense MLP is often
+// called a shared expert.
+extern const LayerKind kDenseMlp, kExperts, kExpertsAndDense;
 
 // Traits that layers of one kind alone have, by their types.
 class KindTraits {

@@ -90,36 +90,15 @@ Status check_kv_layer(const ModelConfig& config, int64_t layer) {
                      " cannot read the keys and values of layer " + std::to_string(from));
 }
 
-Status validate_experts(const ModelConfig& config) {
-  const ExpertTraits& experts = config.experts;
-  const NumberLimit limits[] = {
-      {"the number of experts", experts.count, 1, kMaxExperts},
-      {"the number of experts that a row uses", experts.used, 1, experts.count},
-      {"the feed-forward size of experts", experts.ffn_size, 1, int64_t{1} << 22},
-      {"the number of groups of experts", experts.groups, 1, experts.count},
-      {"the number of groups that a row uses", experts.used_groups, 1, experts.groups},
-  };
-  OUTRIDER_RETURN_IF_ERROR(check_limits(limits));
-  if (!is_positive(experts.scale))
-    return input_error("model configuration: the factor of experts' weights must be positive");
-  const int64_t in_group = experts.count / experts.groups;
-  if (experts.groups == 1 || (experts.count % experts.groups == 0 && in_group >= 2 &&
-                              experts.used <= in_group * experts.used_groups))
-    return {};
-  return input_error("model configuration: " + std::to_string(experts.used) + " of " +
-                     std::to_string(experts.count) + " experts cannot be chosen from " +
-                     std::to_string(experts.used_groups) + " of " + std::to_string(experts.groups) +
-                     " groups");
-}
-
 Status validate_layers(const ModelConfig& config) {
   const auto ropes = static_cast<int64_t>(config.ropes.size());
   for (int64_t i = 0; i < std::ssize(config.layer_traits); ++i) {
     const LayerTraits& layer = config.traits_of(i);
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the sliding window", layer.window, 0, int64_t{1} << 30}));
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the chunk of attention", layer.chunk, 0, int64_t{1} << 30}));
-    if (config.has_experts(i)) OUTRIDER_RETURN_IF_ERROR(validate_experts(config));
-    if (layer.kind->validate != nullptr) OUTRIDER_RETURN_IF_ERROR(layer.kind->validate(config));
+    for (const LayerKind* kind : {layer.mlp, layer.kind}) {
+      if (kind->validate != nullptr) OUTRIDER_RETURN_IF_ERROR(kind->validate(config));
+    }
     OUTRIDER_RETURN_IF_ERROR(
         check_limit({"the number of a layer's RoPE", layer.rope, LayerTraits::kNoRope, ropes - 1}));
     OUTRIDER_RETURN_IF_ERROR(check_sizes(config.sizes_of(i)));

@@ -48,13 +48,6 @@ struct RopeTraits {
   RopeScaling scaling;
 };
 
-// Which MLPs a layer has.
-enum class MlpParts : uint8_t {
-  kDense,    // one that all rows pass
-  kExperts,  // experts that rows choose from
-  kBoth,     // both, added: the dense one is often called a shared expert
-};
-
 // The traits in which layers of one model differ.
 struct LayerTraits {
   static constexpr int kNoRope = -1;
@@ -67,7 +60,7 @@ struct LayerTraits {
   int64_t head_dim = 0;  // this and the next two replace the model's sizes; 0: they stay
   int64_t kv_head_count = 0;
   int64_t ffn_size = 0;  // of the dense MLP
-  MlpParts mlp = MlpParts::kDense;
+  const LayerKind* mlp = &kDenseMlp;
   int64_t kv_layer = kOwn;       // the earlier layer whose keys and values it reads
   bool values_are_keys = false;  // one projection makes both, before norms and RoPE
 
@@ -253,8 +246,8 @@ struct ModelConfig {
   bool has_attention(int64_t layer) const { return traits_of(layer).kind->reads_entries; }
   // Whether the cache has separate keys and values of the layer.
   bool has_keys(int64_t layer) const { return has_attention(layer) && kv_layer_of(layer) == layer; }
-  bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kExperts; }
-  bool has_experts(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kDense; }
+  bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != &kExperts; }
+  bool has_experts(int64_t layer) const { return traits_of(layer).mlp != &kDenseMlp; }
   // Whether the MLP has a norm of its input to itself.
   bool has_mlp_norm() const { return norm.has_inputs() && block != BlockKind::kParallelNorm; }
   // The numbers of a row of the embedding table.

@@ -18,40 +18,6 @@ void append_layer_end(const ModelConfig& config, const std::string& prefix, Tens
   if (config.layer_scalars) list.vector(prefix + "layer_scalar", 1);
 }
 
-// One MLP; `end` follows the names of its matrices.
-struct MlpNames {
-  std::string begin;
-  std::string end;
-};
-
-void append_mlp(const ModelConfig& config, const MlpNames& names, int64_t ffn_size, bool bias,
-                TensorList& list) {
-  if (config.mlp.is_gated)
-    list.matrix(names.begin + "gate_proj" + names.end, ffn_size, config.hidden_size, bias);
-  list.matrix(names.begin + "up_proj" + names.end, ffn_size, config.hidden_size, bias);
-  list.matrix(names.begin + "down_proj" + names.end, config.hidden_size, ffn_size, bias);
-}
-
-void append_mlps(const ModelConfig& config, int64_t layer, const std::string& mlp, TensorList& list) {
-  const ExpertTraits& experts = config.experts;
-  if (config.has_dense_mlp(layer))
-    append_mlp(config, {mlp, ""}, config.sizes_of(layer).ffn_size, config.mlp.bias, list);
-  if (!config.has_experts(layer)) return;
-  if (config.has_dense_mlp(layer) && experts.gates_dense)
-    list.matrix(mlp + "shared_expert_gate", 1, config.hidden_size);
-  if (experts.has_own_norms) {
-    list.vector(mlp + "gate_norm", config.hidden_size);
-    list.vector(mlp + "experts_norm", config.hidden_size);
-    list.vector(mlp + "experts_output_norm", config.hidden_size);
-    list.vector(mlp + "dense_output_norm", config.hidden_size);
-    list.vector(mlp + "expert_scales", experts.count);
-  }
-  if (experts.choice_bias) list.bias(mlp + "choice", experts.count);
-  list.matrix(mlp + "gate", experts.count, config.hidden_size, experts.router_bias);
-  for (int64_t i = 0; i < experts.count; ++i)
-    append_mlp(config, {mlp + "experts.", "." + std::to_string(i)}, experts.ffn_size, experts.bias, list);
-}
-
 void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   if (config.norm.has_inputs()) list.norm(prefix + "input_layernorm");
@@ -61,7 +27,7 @@ void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
     list.norm(prefix + "post_mlp_layernorm");
   }
   config.traits_of(layer).kind->append_tensors(config, layer, prefix, list);
-  append_mlps(config, layer, prefix + "mlp.", list);
+  config.traits_of(layer).mlp->append_tensors(config, layer, prefix, list);
   append_layer_end(config, prefix, list);
 }
 

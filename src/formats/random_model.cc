@@ -224,10 +224,10 @@ void set_experts_of(const NamedShape& shape, ModelConfig& config) {
   config.experts.count = shape.experts;
   config.experts.used = shape.used_experts;
   config.experts.ffn_size = shape.expert_ffn;
-  config.layer_traits.front().mlp = MlpParts::kExperts;
+  config.layer_traits.front().mlp = &kExperts;
   if (shape.shared_ffn == 0) return;
   config.layer_traits.assign(static_cast<size_t>(shape.layers),
-                             {.ffn_size = shape.shared_ffn, .mlp = MlpParts::kBoth});
+                             {.ffn_size = shape.shared_ffn, .mlp = &kExpertsAndDense});
   config.layer_traits.front() = {};
 }
 

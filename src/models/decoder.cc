@@ -136,7 +136,7 @@ std::optional<LayerStreaming> Decoder::streaming() const {
 int64_t Decoder::woken_experts() const { return std::accumulate(woken_.begin(), woken_.end(), int64_t{0}); }
 
 int64_t Decoder::pass_bytes() const {
-  int64_t bytes = weights_.streamed_bytes(0);
+  int64_t bytes = weights_.shared_bytes();
   for (size_t i = 0; i < woken_.size(); ++i) {
     if (woken_[i] > 0) bytes += woken_[i] * weights_.layers[i].mlp->part_bytes();
   }

@@ -25,7 +25,7 @@ class Decoder final : public Model {
   int64_t parameter_count() const override { return weights_.parameter_count(); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
   bool maps_weights() const override { return weights_.memory.file.has_value(); }
-  int64_t streamed_bytes() const override { return weights_.streamed_bytes(config_.experts.used); }
+  int64_t streamed_bytes() const override { return weights_.row_bytes(); }
   int64_t woken_experts() const override;
   int64_t pass_bytes() const override;
   Status keep_layers(int64_t bytes) override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/decoder_weights.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <string>
@@ -114,12 +115,16 @@ int64_t DecoderWeights::bytes() const {
   return total;
 }
 
-int64_t DecoderWeights::streamed_bytes(int64_t used) const {
+int64_t DecoderWeights::shared_bytes() const {
   int64_t total = list().bytes();
-  for (const LayerBlocks& layer : layers) {
-    const auto count = std::ssize(layer.mlp->part_matrices());
-    if (count > 0) total -= layer.mlp->part_bytes() * (count - used);
-  }
+  for (const LayerBlocks& layer : layers)
+    total -= layer.mlp->part_bytes() * std::ssize(layer.mlp->part_matrices());
+  return total;
+}
+
+int64_t DecoderWeights::row_bytes() const {
+  int64_t total = shared_bytes();
+  for (const LayerBlocks& layer : layers) total += layer.mlp->part_bytes() * layer.mlp->used_parts();
   return total;
 }
 
@@ -127,8 +132,9 @@ std::vector<LayerBlocks> make_layers(const ModelConfig& config, Shard shard) {
   std::vector<LayerBlocks> layers(static_cast<size_t>(config.layer_count));
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const BlockSite site{config, i, shard};
-    layers[static_cast<size_t>(i)].mixer = make_mixer(site);
-    layers[static_cast<size_t>(i)].mlp = make_mlp(site);
+    const LayerTraits& traits = config.traits_of(i);
+    layers[static_cast<size_t>(i)].mixer = make_block(*traits.kind, site);
+    layers[static_cast<size_t>(i)].mlp = make_block(*traits.mlp, site);
   }
   return layers;
 }
@@ -189,19 +195,21 @@ void list_ends(const LayerBlocks& layer, size_t planned, std::vector<size_t>& en
   for (const size_t count : counts) ends.push_back(end += count);
 }
 
-Result<std::unique_ptr<WeightStream>> open_stream(WeightLoader& loader, const ModelConfig& config,
+Result<std::unique_ptr<WeightStream>> open_stream(WeightLoader& loader,
                                                   const std::vector<LayerBlocks>& layers,
                                                   std::span<const size_t> ends) {
   OUTRIDER_TRY(StoredWeights stored, loader.store_all(ends));
   std::vector<StoredPart> rest;
   ExpertStream::Experts experts;
+  int64_t used = 0;
   auto part = stored.parts.begin();
   for (const LayerBlocks& layer : layers) {
     rest.push_back(std::move(*part++));
     std::vector<StoredPart>& own = experts.emplace_back();
     for (size_t i = layer.mlp->part_matrices().size(); i > 0; --i) own.push_back(std::move(*part++));
+    used = std::max(used, layer.mlp->used_parts());
   }
-  return WeightStream::open(stored.path, std::move(rest), std::move(experts), config.experts.used);
+  return WeightStream::open(stored.path, std::move(rest), std::move(experts), used);
 }
 
 }  // namespace
@@ -225,7 +233,7 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
     OUTRIDER_RETURN_IF_ERROR(load_layer_inputs(loader, config, weights.layer_inputs.emplace()));
   OUTRIDER_RETURN_IF_ERROR(load_ends(loader, config, weights));
   if (options.streams_layers) {
-    OUTRIDER_TRY(weights.stream, open_stream(loader, config, weights.layers, ends));
+    OUTRIDER_TRY(weights.stream, open_stream(loader, weights.layers, ends));
   } else {
     OUTRIDER_TRY(weights.memory, loader.pack_all());
   }

@@ -59,9 +59,10 @@ struct DecoderWeights {
   std::vector<const PackedMatrix*> tables() const;  // whose rows are read one at a time
   int64_t parameter_count() const;
   int64_t bytes() const;
-  // The bytes that a pass over one row reads: single rows of the tables, and of blocks whose parts rows
-  // choose `used` parts each.
-  int64_t streamed_bytes(int64_t used) const;
+  // The bytes that every pass reads: single rows of the tables, and no parts of blocks that rows choose from.
+  int64_t shared_bytes() const;
+  // The bytes that a pass over one row reads.
+  int64_t row_bytes() const;
 };
 
 // The layers of a network, whose weights are not yet loaded.

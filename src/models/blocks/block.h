@@ -62,6 +62,7 @@ class Block {
   // Where rows choose among parts of the block, as among experts, weights on disk are read part by part. The
   // number of matrices of each part, which are planned after all others:
   virtual std::vector<size_t> part_matrices() const { return {}; }
+  virtual int64_t used_parts() const { return 0; }  // that a row chooses
   virtual int64_t part_bytes() const { return 0; }  // of one, the mean
 
   // Computes rows.output. A mixer calls BlockPass::keep_wanted() once later rows can read what they need.

@@ -2,7 +2,7 @@
 #include "models/blocks/kinds.h"
 
 #include <algorithm>
-#include <span>
+#include <iterator>
 
 #include "base/check.h"
 #include "formats/kinds/delta_net.h"
@@ -18,44 +18,27 @@
 namespace outrider {
 namespace {
 
-struct MixerKind {
+struct BlockRow {
   const LayerKind* kind;
   std::unique_ptr<Block> (*make)(const BlockSite& site);
 };
 
-constexpr MixerKind kMixers[] = {
+constexpr BlockRow kKinds[] = {
     {&kAttention, make_attention},
     {&kLatentAttention, make_latent_attention},
     {&kShortConvolution, make_short_convolution},
     {&kDeltaNet, make_delta_net},
+    {&kDenseMlp, make_dense_mlp},
+    {&kExperts, make_experts},
+    {&kExpertsAndDense, make_experts_and_dense},
 };
-
-struct MlpKind {
-  MlpParts parts;
-  std::unique_ptr<Block> (*make)(const BlockSite& site);
-};
-
-constexpr MlpKind kMlps[] = {
-    {MlpParts::kDense, make_dense_mlp},
-    {MlpParts::kExperts, [](const BlockSite& site) { return make_experts(site, nullptr); }},
-    {MlpParts::kBoth, [](const BlockSite& site) { return make_experts(site, make_dense_mlp(site)); }},
-};
-
-template <typename Row, typename Key>
-std::unique_ptr<Block> make(std::span<const Row> rows, Key Row::*column, Key key, const BlockSite& site) {
-  const auto row = std::ranges::find(rows, key, column);
-  OUTRIDER_CHECK(row != rows.end());
-  return row->make(site);
-}
 
 }  // namespace
 
-std::unique_ptr<Block> make_mixer(const BlockSite& site) {
-  return make<MixerKind>(kMixers, &MixerKind::kind, site.config.traits_of(site.layer).kind, site);
-}
-
-std::unique_ptr<Block> make_mlp(const BlockSite& site) {
-  return make<MlpKind>(kMlps, &MlpKind::parts, site.config.traits_of(site.layer).mlp, site);
+std::unique_ptr<Block> make_block(const LayerKind& kind, const BlockSite& site) {
+  const auto row = std::ranges::find(kKinds, &kind, &BlockRow::kind);
+  OUTRIDER_CHECK(row != std::end(kKinds));
+  return row->make(site);
 }
 
 }  // namespace outrider

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of blocks, and which of them a layer has.
 #pragma once
 
 #include <memory>
@@ -8,8 +7,7 @@
 
 namespace outrider {
 
-// The block that reads earlier entries in this layer.
-std::unique_ptr<Block> make_mixer(const BlockSite& site);
-std::unique_ptr<Block> make_mlp(const BlockSite& site);
+// The block of this kind in a layer.
+std::unique_ptr<Block> make_block(const LayerKind& kind, const BlockSite& site);
 
 }  // namespace outrider

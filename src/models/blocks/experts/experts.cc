@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "models/blocks/dense_mlp/dense_mlp.h"
 #include "models/blocks/experts/expert_ops.h"
 
 namespace outrider {
@@ -28,6 +29,7 @@ class Experts final : public Block {
   std::vector<int64_t> scratch() const override;
   void reserve(Host& host, int64_t rows) const override;
   std::vector<size_t> part_matrices() const override;
+  int64_t used_parts() const override { return traits_.used; }
   int64_t part_bytes() const override { return weights_.experts.empty() ? 0 : weights_.bytes_of_expert(); }
   void run(BlockPass& pass, const BlockRows& rows) const override;
 
@@ -120,8 +122,12 @@ void Experts::run(BlockPass& pass, const BlockRows& rows) const {
 
 }  // namespace
 
-std::unique_ptr<Block> make_experts(const BlockSite& site, std::unique_ptr<Block> beside) {
-  return std::make_unique<Experts>(site, std::move(beside));
+std::unique_ptr<Block> make_experts(const BlockSite& site) {
+  return std::make_unique<Experts>(site, nullptr);
+}
+
+std::unique_ptr<Block> make_experts_and_dense(const BlockSite& site) {
+  return std::make_unique<Experts>(site, make_dense_mlp(site));
 }
 
 }  // namespace outrider

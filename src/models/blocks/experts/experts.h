@@ -7,7 +7,9 @@
 
 namespace outrider {
 
-// Experts that rows choose from; `beside`: the dense MLP whose output is added, or null.
-std::unique_ptr<Block> make_experts(const BlockSite& site, std::unique_ptr<Block> beside);
+// Experts that rows choose from.
+std::unique_ptr<Block> make_experts(const BlockSite& site);
+// Experts and a dense MLP, added.
+std::unique_ptr<Block> make_experts_and_dense(const BlockSite& site);
 
 }  // namespace outrider

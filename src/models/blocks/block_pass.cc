@@ -10,6 +10,7 @@ void BlockPass::reserve(int64_t rows) {
   positions_.reserve(rows);
   for (auto* list : {&rows_, &wanted_}) list->reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
+  narrowed_.reserve(2);
 }
 
 void BlockPass::reserve_scratch(int64_t rows, std::span<const int64_t> sizes) {

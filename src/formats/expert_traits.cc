@@ -40,7 +40,7 @@ void place_experts(const LayerRule& has_experts, int64_t dense_size, ModelConfig
   for (int64_t i = 0; i < std::ssize(layers); ++i) {
     if (!has_experts(i)) continue;
     LayerTraits& layer = layers[static_cast<size_t>(i)];
-    layer.mlp = dense_size == 0 ? &kExperts : &kExpertsAndDense;
+    layer.mlp = dense_size == 0 ? &kExpertsKind : &kExpertsAndDenseKind;
     layer.ffn_size = dense_size;
   }
   config->set_layer_traits(std::move(layers));

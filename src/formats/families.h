@@ -65,7 +65,7 @@ struct ModelFamily {
   int64_t full_period = 0;
   int64_t nope_period = 0;
   double window_rope_theta = 0;  // base of RoPE in layers with a window; 0: the base of all others
-  const LayerKind* layers = &kAttention;
+  const LayerKind* layers = &kAttentionKind;
   const LayerKind* other_layers = nullptr;  // what some layers are instead; null: all are alike
   // Traits of the network; Hugging Face configurations that state one of these numbers override it.
   NormTraits norm = {.epsilon = 1e-6f};

@@ -81,7 +81,7 @@ Status read_gemma4_experts(const JsonObject& root, ModelConfig* config) {
   config->experts.used = used.value_or(0);
   config->experts.ffn_size = ffn_size.value_or(0);
   config->experts.has_own_norms = true;
-  for (LayerTraits& layer : config->layer_traits) layer.mlp = &kExpertsAndDense;
+  for (LayerTraits& layer : config->layer_traits) layer.mlp = &kExpertsAndDenseKind;
   return {};
 }
 

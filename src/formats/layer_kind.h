@@ -35,10 +35,10 @@ struct LayerKind {
 };
 
 // Mixers: a layer reads keys and values of earlier entries.
-extern const LayerKind kAttention;
+extern const LayerKind kAttentionKind;
 // MLPs: one that all rows pass; experts that rows choose from; both, added, where the dense MLP is often
 // called a shared expert.
-extern const LayerKind kDenseMlp, kExperts, kExpertsAndDense;
+extern const LayerKind kDenseMlpKind, kExpertsKind, kExpertsAndDenseKind;
 
 // Traits that layers of one kind alone have, by their types.
 class KindTraits {

@@ -53,14 +53,14 @@ struct LayerTraits {
   static constexpr int kNoRope = -1;
   static constexpr int64_t kOwn = -1;
 
-  const LayerKind* kind = &kAttention;
+  const LayerKind* kind = &kAttentionKind;
   int64_t window = 0;    // a row sees the last `window` positions, itself included; 0: all
   int64_t chunk = 0;     // a row sees the positions of its own chunk of that many, up to itself; 0: all
   int rope = 0;          // index in ModelConfig::ropes; kNoRope: queries and keys do not depend on positions
   int64_t head_dim = 0;  // this and the next two replace the model's sizes; 0: they stay
   int64_t kv_head_count = 0;
   int64_t ffn_size = 0;  // of the dense MLP
-  const LayerKind* mlp = &kDenseMlp;
+  const LayerKind* mlp = &kDenseMlpKind;
   int64_t kv_layer = kOwn;       // the earlier layer whose keys and values it reads
   bool values_are_keys = false;  // one projection makes both, before norms and RoPE
 
@@ -246,8 +246,8 @@ struct ModelConfig {
   bool has_attention(int64_t layer) const { return traits_of(layer).kind->reads_entries; }
   // Whether the cache has separate keys and values of the layer.
   bool has_keys(int64_t layer) const { return has_attention(layer) && kv_layer_of(layer) == layer; }
-  bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != &kExperts; }
-  bool has_experts(int64_t layer) const { return traits_of(layer).mlp != &kDenseMlp; }
+  bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != &kExpertsKind; }
+  bool has_experts(int64_t layer) const { return traits_of(layer).mlp != &kDenseMlpKind; }
   // Whether the MLP has a norm of its input to itself.
   bool has_mlp_norm() const { return norm.has_inputs() && block != BlockKind::kParallelNorm; }
   // The numbers of a row of the embedding table.

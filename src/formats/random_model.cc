@@ -224,10 +224,10 @@ void set_experts_of(const NamedShape& shape, ModelConfig& config) {
   config.experts.count = shape.experts;
   config.experts.used = shape.used_experts;
   config.experts.ffn_size = shape.expert_ffn;
-  config.layer_traits.front().mlp = &kExperts;
+  config.layer_traits.front().mlp = &kExpertsKind;
   if (shape.shared_ffn == 0) return;
   config.layer_traits.assign(static_cast<size_t>(shape.layers),
-                             {.ffn_size = shape.shared_ffn, .mlp = &kExpertsAndDense});
+                             {.ffn_size = shape.shared_ffn, .mlp = &kExpertsAndDenseKind});
   config.layer_traits.front() = {};
 }
 

@@ -183,7 +183,7 @@ void Mtp::gather_inputs(const Pass& pass, size_t module, const float* previous) 
 
 // Whether the layers of the target are more than HeadLayers computes.
 bool has_own_layers(const ModelConfig& target) {
-  return target.gates_attention || module_layer_config(target).layer_traits.front().kind != &kAttention ||
+  return target.gates_attention || module_layer_config(target).layer_traits.front().kind != &kAttentionKind ||
          target.experts.count != 0;
 }
 

@@ -17,7 +17,7 @@ const TensorView* find_tensor(const GgufFile& file, int64_t layer, const char* n
 LayerTraits expert_layer(const GgufFile& file, int64_t layer, LayerTraits traits) {
   if (find_tensor(file, layer, "ffn_gate_inp.weight") == nullptr) return traits;
   const TensorView* shared = find_tensor(file, layer, "ffn_down_shexp.weight");
-  traits.mlp = shared == nullptr ? &kExperts : &kExpertsAndDense;
+  traits.mlp = shared == nullptr ? &kExpertsKind : &kExpertsAndDenseKind;
   if (shared != nullptr) traits.ffn_size = shared->shape.back();
   return traits;
 }
@@ -57,7 +57,7 @@ Status read_gguf_experts(const GgufFile& file, const ArchitectureKeys& keys, con
   int64_t first = -1;  // layer with experts
   for (int64_t i = 0; i < std::min(config->layer_count, kMaxLayers); ++i) {
     layers.push_back(expert_layer(file, i, config->traits_of(i)));
-    if (first < 0 && layers.back().mlp != &kDenseMlp) first = i;
+    if (first < 0 && layers.back().mlp != &kDenseMlpKind) first = i;
   }
   config->set_layer_traits(std::move(layers));
   const TensorView* down = first < 0 ? nullptr : find_tensor(file, first, "ffn_down_exps.weight");

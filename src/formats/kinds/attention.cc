@@ -32,7 +32,7 @@ void append_attention(const ModelConfig& config, int64_t layer, const std::strin
 
 }  // namespace
 
-constinit const LayerKind kAttention = {
+constinit const LayerKind kAttentionKind = {
     .name = "attention", .reads_entries = true, .append_tensors = append_attention};
 
 }  // namespace outrider

@@ -115,12 +115,12 @@ Result<TensorView> cut_heads_of_values(const FusedTensor& fused, const DeltaTrai
 
 }  // namespace
 
-constinit const LayerKind kDeltaNet = {.name = "delta_net",
-                                       .validate = validate_delta,
-                                       .append_tensors = append_delta_net,
-                                       .read_gguf = read_gguf_delta,
-                                       .find_gguf_layers = find_gguf_delta,
-                                       .set_published = set_published_delta};
+constinit const LayerKind kDeltaNetKind = {.name = "delta_net",
+                                           .validate = validate_delta,
+                                           .append_tensors = append_delta_net,
+                                           .read_gguf = read_gguf_delta,
+                                           .find_gguf_layers = find_gguf_delta,
+                                           .set_published = set_published_delta};
 
 Result<TensorView> cut_delta_inputs(const FusedTensor& fused, const ModelConfig& config,
                                     ModelStorage* storage) {
@@ -177,7 +177,7 @@ Status read_qwen35_traits(const JsonObject& root, ModelConfig* config) {
     if (config->layer_count > kMaxLayers) return {};
     for (int64_t i = 1; i <= config->layer_count; ++i) attends.push_back(i % period == 0);
   }
-  return set_layer_kinds(root, attends, kDeltaNet, config);
+  return set_layer_kinds(root, attends, kDeltaNetKind, config);
 }
 
 Status read_qwen3_next_traits(const JsonObject& root, ModelConfig* config) {

@@ -10,7 +10,7 @@
 namespace outrider {
 
 // Gated delta nets.
-extern const LayerKind kDeltaNet;
+extern const LayerKind kDeltaNetKind;
 
 struct DeltaTraits {
   int64_t taps = 0;  // entries of a sum of the convolution, the row's own included

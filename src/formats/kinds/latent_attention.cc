@@ -46,7 +46,7 @@ Status check_choice(const JsonObject& root, std::string_view scores,
 // Fills in what follows from the traits. magnitude: mscale_all_dim of YaRN; 0: there is none.
 void derive_latent_attention(double magnitude, ModelConfig* config) {
   const LatentTraits& latent = config->of_kinds.of<LatentTraits>();
-  for (LayerTraits& layer : config->layer_traits) layer.kind = &kLatentAttention;
+  for (LayerTraits& layer : config->layer_traits) layer.kind = &kLatentAttentionKind;
   config->head_dim = latent.entry_size();
   config->kv_head_count = 1;
   RopeTraits& rope = config->ropes.front();
@@ -160,12 +160,12 @@ Result<TensorView> rows_of_head(const FusedTensor& fused, const LatentTraits& la
 
 }  // namespace
 
-constinit const LayerKind kLatentAttention = {.name = "latent_attention",
-                                              .reads_entries = true,
-                                              .validate = validate_latent,
-                                              .append_tensors = append_latent_attention,
-                                              .read_gguf = read_gguf_latent,
-                                              .set_published = set_published_latent};
+constinit const LayerKind kLatentAttentionKind = {.name = "latent_attention",
+                                                  .reads_entries = true,
+                                                  .validate = validate_latent,
+                                                  .append_tensors = append_latent_attention,
+                                                  .read_gguf = read_gguf_latent,
+                                                  .set_published = set_published_latent};
 
 Result<TensorView> cut_latent_keys(const FusedTensor& fused, const ModelConfig& config,
                                    ModelStorage* storage) {

@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-extern const LayerKind kLatentAttention;
+extern const LayerKind kLatentAttentionKind;
 
 // Attention with keys and values that are projections of one vector of a token, the only thing that is cached
 // of it (DeepSeek V2). A query meets this vector after another projection, and so do the values that it

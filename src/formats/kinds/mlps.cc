@@ -75,12 +75,12 @@ Status validate_experts(const ModelConfig& config) {
 
 }  // namespace
 
-constinit const LayerKind kDenseMlp = {.name = "dense_mlp", .append_tensors = append_dense_mlp};
+constinit const LayerKind kDenseMlpKind = {.name = "dense_mlp", .append_tensors = append_dense_mlp};
 
-constinit const LayerKind kExperts = {
+constinit const LayerKind kExpertsKind = {
     .name = "experts", .validate = validate_experts, .append_tensors = append_experts};
 
-constinit const LayerKind kExpertsAndDense = {
+constinit const LayerKind kExpertsAndDenseKind = {
     .name = "experts_and_dense", .validate = validate_experts, .append_tensors = append_experts_and_dense};
 
 }  // namespace outrider

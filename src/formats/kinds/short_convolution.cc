@@ -74,11 +74,11 @@ void set_published_convolution(ModelConfig* config) { config->of_kinds.edit<Conv
 
 }  // namespace
 
-constinit const LayerKind kShortConvolution = {.name = "short_convolution",
-                                               .validate = validate_convolution,
-                                               .append_tensors = append_convolution,
-                                               .read_gguf = read_gguf_convolution,
-                                               .set_published = set_published_convolution};
+constinit const LayerKind kShortConvolutionKind = {.name = "short_convolution",
+                                                   .validate = validate_convolution,
+                                                   .append_tensors = append_convolution,
+                                                   .read_gguf = read_gguf_convolution,
+                                                   .set_published = set_published_convolution};
 
 Status read_lfm2_traits(const JsonObject& root, ModelConfig* config) {
   constexpr int64_t kMaxLayers = 1024;  // validate() has the message for more
@@ -95,7 +95,7 @@ Status read_lfm2_traits(const JsonObject& root, ModelConfig* config) {
     OUTRIDER_TRY(attends, read_attention_numbers(root, "full_attn_idxs", layers));
     if (std::ssize(attends) != config->layer_count) return {};
   }
-  return set_layer_kinds(root, attends, kShortConvolution, config);
+  return set_layer_kinds(root, attends, kShortConvolutionKind, config);
 }
 
 }  // namespace outrider

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-extern const LayerKind kShortConvolution;
+extern const LayerKind kShortConvolutionKind;
 
 struct ConvolutionTraits {
   int64_t taps = 0;  // entries of a sum, the row's own included

@@ -24,13 +24,13 @@ struct BlockRow {
 };
 
 constexpr BlockRow kKinds[] = {
-    {&kAttention, make_attention},
-    {&kLatentAttention, make_latent_attention},
-    {&kShortConvolution, make_short_convolution},
-    {&kDeltaNet, make_delta_net},
-    {&kDenseMlp, make_dense_mlp},
-    {&kExperts, make_experts},
-    {&kExpertsAndDense, make_experts_and_dense},
+    {&kAttentionKind, make_attention},
+    {&kLatentAttentionKind, make_latent_attention},
+    {&kShortConvolutionKind, make_short_convolution},
+    {&kDeltaNetKind, make_delta_net},
+    {&kDenseMlpKind, make_dense_mlp},
+    {&kExpertsKind, make_experts},
+    {&kExpertsAndDenseKind, make_experts_and_dense},
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ void time_delta_steps(benchmark::State& state, const KernelTable& kernels) {
           steps.push_back({matrix, matrix, own_y.data(), q.data() + at, k.data() + at, v.data() + at, 0.9F,
                            0.4F, kDeltaDim, kDeltaDim});
         }
-        kernels.delta_steps(steps);
+        kernels.delta_steps(steps.data(), std::ssize(steps));
       }
     });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -82,7 +83,7 @@ inline Floats rounded_to_cache(const AttentionTestShape& shape, const Floats& nu
   return rounded;
 }
 
-using AttentionKernel = void (*)(const AttentionArgs& args, Worker worker);
+using AttentionKernel = std::function<void(const AttentionArgs&, Worker)>;
 
 inline Floats attend(AttentionKernel kernel, const AttentionTestShape& shape, const PagedCache& cache,
                      const Floats& q, const std::vector<AttentionRow>& rows, int workers) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "kernels/kernel_test_data.h"
-#include "kernels/shared_work.h"
+#include "kernels/packing.h"
 #include "platform/cpu_features.h"
 
 namespace outrider {
@@ -16,18 +16,13 @@ IsaOps emulated_amx_ops();
 
 namespace {
 
-// All else comes from avx512.
 const KernelTable* emulated_amx() {
   static const KernelTable table = [] {
-    using Work = SharedWork<emulated_amx_ops, tile_layout>;
-    KernelTable amx = **select_kernels("avx512");
-    amx.name = "amx";
-    amx.layout = Work::layout;
-    amx.pack_inputs = Work::pack_inputs;
-    amx.linear = Work::linear;
-    amx.attention = Work::attention;
-    amx.multiply_add = Work::multiply_add;
-    return amx;
+    const KernelTable& avx512 = **select_kernels("avx512");
+    const auto layout = [](const MatrixSource& source) {
+      return packed_layout(source, tile_layout(source.dtype));
+    };
+    return KernelTable{emulated_amx_ops(), "amx", layout, avx512.pack};
   }();
   return &table;
 }

@@ -94,7 +94,7 @@ struct InputShare {
   std::byte* packed = nullptr;
   int64_t rows = 0;
   int64_t k = 0;
-  Range items;  // see input_items()
+  Range items;  // see input_items() in shared_work.cc
 };
 
 // Items are (key/value head, row, query head of the group) triples, flattened in this order.
@@ -105,18 +105,39 @@ struct AttentionShare {
   Range items;
 };
 
+// An operation that workers divide among themselves, and the function of an instruction set for one share.
+template <typename Args, typename Share>
+struct DividedOp {
+  void (*run)(const Share& share);
+  // Computes the worker's share of the call.
+  void operator()(const Args& args, Worker worker) const;
+};
+
+// An operation of which a share is a range of the items that a call has.
+template <typename Args>
+struct RangeOp {
+  void (*run)(const Args& args, Range items);
+  void operator()(const Args& args, Worker worker) const;
+};
+
+// All operations of a kernel table.
 struct IsaOps {
-  void (*linear)(const LinearShare& share);
-  void (*pack_inputs)(const InputShare& share);
-  void (*attention)(const AttentionShare& share);
-  void (*rms_norm)(const NormArgs& args, Range rows);
-  void (*layer_norm)(const NormArgs& args, Range rows);
-  void (*rope)(const RopeArgs& args, Range rows);
-  void (*store_kv)(const StoreKvArgs& args);
-  // Items are the numbers of y [rows, dim], flattened.
-  void (*activate)(const ActivationArgs& args, Range items);
-  void (*softcap)(float* x, int64_t count, float cap);
+  // Converts x to the layout that the weights need; one call serves all products that share x and layout.
+  // Not needed where input_bytes() is 0.
+  DividedOp<LinearArgs, InputShare> pack_inputs;
+  // The call must follow pack_inputs() of all workers.
+  DividedOp<LinearArgs, LinearShare> linear;
+  DividedOp<AttentionArgs, AttentionShare> attention;
+  RangeOp<NormArgs> rms_norm, layer_norm;     // items are rows
+  RangeOp<RopeArgs> rope;                     // items are rows
+  void (*store_kv)(const StoreKvArgs& args);  // one row: callers share rows among workers
+  RangeOp<ActivationArgs> activate;           // items are the numbers of y [rows, dim], flattened
+  RangeOp<SoftcapArgs> softcap;               // items are numbers
+  // The steps of one head in turn, all of one size; a state may be the new state of an earlier step. Callers
+  // share heads among workers.
   void (*delta_steps)(const DeltaArgs* steps, int64_t count);
+  // Multiplies and adds numbers in registers, as products with such inputs do, for that many rounds. Returns
+  // the number of multiplications and additions; the time of many rounds gives the most that a thread can do.
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 

@@ -75,6 +75,13 @@ struct ActivationArgs {
   bool is_gated = true;
 };
 
+// x = cap * tanh(x / cap), in place.
+struct SoftcapArgs {
+  float* x = nullptr;
+  int64_t count = 0;
+  float cap = 0;
+};
+
 // Keys or values of one row, written to the cache and rounded to its type: head vectors of
 // cached_head_bytes() each. A NaN or infinity stays NaN or infinity; in Q8_0 it makes its block of 32 NaN.
 struct StoreKvArgs {

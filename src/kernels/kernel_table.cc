@@ -4,31 +4,18 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/isa_ops.h"
 #include "kernels/packing.h"
-#include "kernels/shared_work.h"
 #include "platform/cpu_features.h"
 
 namespace outrider {
 namespace {
 
-template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
-constexpr KernelTable make_table(std::string_view name) {
-  using Work = SharedWork<ops, layout_of>;
-  return {name,
-          Work::layout,
-          pack_panels,
-          Work::pack_inputs,
-          Work::linear,
-          Work::attention,
-          Work::rms_norm,
-          Work::layer_norm,
-          Work::rope,
-          Work::store_kv,
-          Work::activate,
-          Work::softcap,
-          Work::delta_steps,
-          Work::multiply_add};
+template <WeightLayout (*layout_of)(DType)>
+KernelTable make_table(std::string_view name, const IsaOps& ops) {
+  const auto layout = [](const MatrixSource& source) {
+    return packed_layout(source, layout_of(source.dtype));
+  };
+  return {ops, name, layout, pack_panels};
 }
 
 struct Level {
@@ -37,18 +24,17 @@ struct Level {
 };
 
 #if defined(__x86_64__)
-// These use the byte products that the processor has; the bits are the same with any of them.
-IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
-IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
-
 std::vector<Level> make_levels() {
   const CpuFeatures& cpu = cpu_features();
+  // These use the byte products that the processor has; the bits are the same with any of them.
+  const IsaOps avx2 = cpu.avx_vnni ? avx2_vnni_ops() : avx2_ops();
+  const IsaOps avx512 = cpu.avx512_vnni ? avx512_vnni_ops() : avx512_ops();
   std::vector<Level> all = {
-      {make_table<reference_ops, stored_layout>("reference"), ""},
-      {make_table<best_avx2_ops, dot_layout>("avx2"), cpu.avx2_refusal},
-      {make_table<best_avx512_ops, dot_layout>("avx512"), cpu.avx512_refusal},
-      {make_table<avx512_bf16_ops, pair_layout>("avx512_bf16"), cpu.avx512_bf16_refusal},
-      {make_table<amx_ops, tile_layout>("amx"), cpu.amx_refusal},
+      {make_table<stored_layout>("reference", reference_ops()), ""},
+      {make_table<dot_layout>("avx2", avx2), cpu.avx2_refusal},
+      {make_table<dot_layout>("avx512", avx512), cpu.avx512_refusal},
+      {make_table<pair_layout>("avx512_bf16", avx512_bf16_ops()), cpu.avx512_bf16_refusal},
+      {make_table<tile_layout>("amx", amx_ops()), cpu.amx_refusal},
   };
   if (!cpu.fast_bf16_pairs) std::swap(all[2], all[3]);
   return all;
@@ -56,10 +42,10 @@ std::vector<Level> make_levels() {
 #else
 std::vector<Level> make_levels() {
   const CpuFeatures& cpu = cpu_features();
-  return {{make_table<reference_ops, stored_layout>("reference"), ""},
-          {make_table<neon_ops, dot_layout>("neon"), cpu.neon_refusal},
-          {make_table<i8mm_ops, dot_layout>("i8mm"), cpu.i8mm_refusal},
-          {make_table<bf16_ops, pair_layout>("bf16"), cpu.bf16_refusal}};
+  return {{make_table<stored_layout>("reference", reference_ops()), ""},
+          {make_table<dot_layout>("neon", neon_ops()), cpu.neon_refusal},
+          {make_table<dot_layout>("i8mm", i8mm_ops()), cpu.i8mm_refusal},
+          {make_table<pair_layout>("bf16", bf16_ops()), cpu.bf16_refusal}};
 }
 #endif
 

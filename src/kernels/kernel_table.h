@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/kernel_args.h"
+#include "kernels/isa_ops.h"
 #include "kernels/packed_matrix.h"
 #include "kernels/quants.h"
 #include "outrider/result.h"
@@ -25,7 +25,7 @@
 
 namespace outrider {
 
-struct KernelTable {
+struct KernelTable : IsaOps {
   std::string_view name;
 
   // Returns the packed matrix without its data, which allocate() adds. Every DType has a layout. Error: k is
@@ -33,26 +33,6 @@ struct KernelTable {
   Result<PackedMatrix> (*layout)(const MatrixSource& source);
   // Converts the worker's share of panels from the source into the allocated matrix.
   void (*pack)(const MatrixSource& source, PackedMatrix& packed, Worker worker);
-
-  // Converts x to the layout that the weights need; one call serves all products that share x and layout.
-  // Not needed where input_bytes() is 0.
-  void (*pack_inputs)(const LinearArgs& args, Worker worker);
-  // The call must follow pack_inputs() of all workers.
-  void (*linear)(const LinearArgs& args, Worker worker);
-  void (*attention)(const AttentionArgs& args, Worker worker);
-  void (*rms_norm)(const NormArgs& args, Worker worker);
-  void (*layer_norm)(const NormArgs& args, Worker worker);
-  void (*rope)(const RopeArgs& args, Worker worker);
-  void (*store_kv)(const StoreKvArgs& args);  // one row: callers share rows among workers
-  void (*activate)(const ActivationArgs& args, Worker worker);
-  // x[i] = cap * tanh(x[i] / cap) over `count` numbers, in place.
-  void (*softcap)(float* x, int64_t count, float cap, Worker worker);
-  // The steps of one head in turn, all of one size; a state may be the new state of an earlier step. Callers
-  // share heads among workers.
-  void (*delta_steps)(std::span<const DeltaArgs> steps);
-  // Multiplies and adds numbers in registers, as products with such inputs do, for that many rounds. Returns
-  // the number of multiplications and additions; the time of many rounds gives the most that a thread can do.
-  int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 
 // Writes the cosines, then the sines, of position * inverse_frequency[i], times `factor`, to rotations

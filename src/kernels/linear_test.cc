@@ -174,7 +174,7 @@ Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& 
   Floats y(static_cast<size_t>(rows * weights.n));
   const LinearArgs args{&weights, x.data(), inputs.data(), y.data(), rows};
   (*select_kernels(kIntegers))->pack_inputs(args, {});
-  ops.linear(linear_share(args, {0, weights.n}));
+  ops.linear.run(linear_share(args, {0, weights.n}));
   return y;
 }
 

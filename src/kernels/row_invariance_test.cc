@@ -157,7 +157,7 @@ TEST(RowInvariance, Softcap) {
   for (const KernelTable* table : tables_to_test()) {
     const RowOperation softcap = {dim, dim, [&](const float* x, float* y, int64_t rows, Worker worker) {
                                     if (worker.index == 0) std::copy_n(x, rows * dim, y);
-                                    if (worker.index == 0) table->softcap(y, rows * dim, 1.5F, {});
+                                    if (worker.index == 0) table->softcap({y, rows * dim, 1.5F}, {});
                                   }};
     EXPECT_EQ(first_variance(softcap), "") << table->name;
   }

@@ -108,7 +108,7 @@ TEST(DeltaSteps, AgreeWithDoublePrecision) {
       Floats after(state.size());
       DeltaSteps one(1, value_dim);
       const DeltaArgs args = one.at(0, state, after);
-      table->delta_steps({&args, 1});
+      table->delta_steps(&args, 1);
       for (int64_t j = 0; j < value_dim; ++j) {
         double known = 0, sum = 0;
         for (int64_t i = 0; i < kKeyDim; ++i) known += 0.9 * state[args.place(i, j)] * one.k[i];
@@ -134,12 +134,12 @@ TEST(DeltaSteps, HaveTheBitsOfStepsOneByOne) {
       const std::vector<DeltaArgs> together = {steps.at(0, state, left), steps.at(1, state, right),
                                                steps.at(2, left, left),  steps.at(3, right, right),
                                                steps.at(4, left, left),  steps.at(5, right, right)};
-      table->delta_steps(together);
+      table->delta_steps(together.data(), std::ssize(together));
       for (int step = 0; step < 6; ++step) {
         Floats& after = step % 2 == 0 ? left_alone : right_alone;
         const Floats before = step < 2 ? state : after;
         const DeltaArgs args = alone.at(step, before, after);
-        table->delta_steps({&args, 1});
+        table->delta_steps(&args, 1);
       }
       EXPECT_EQ(left, left_alone) << table->name << " size " << value_dim;
       EXPECT_EQ(right, right_alone) << table->name << " size " << value_dim;
@@ -223,7 +223,7 @@ TEST(Softcap, AgreesWithDoublePrecision) {
     for (float number = -400; number < 400; number += 0.317F) x.push_back(number);
     Floats y = x;
     run_shares(3, [&](Worker worker) {
-      table->softcap(y.data(), static_cast<int64_t>(y.size()), static_cast<float>(kCap), worker);
+      table->softcap({y.data(), std::ssize(y), static_cast<float>(kCap)}, worker);
     });
     for (size_t i = 0; i < x.size(); ++i)
       ASSERT_NEAR(y[i], kCap * std::tanh(x[i] / kCap), 3e-7 * kCap) << table->name << " " << x[i];

@@ -224,7 +224,7 @@ void LayerOps::scale(float factor, float* x, int64_t numbers) const {
 
 void LayerOps::softcap(float* x, int64_t count, float cap) const {
   const OperationTimer timer = time("factors and limits", moves(2 * count));
-  pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap(x, count, cap, worker); });
+  pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap({x, count, cap}, worker); });
 }
 
 void LayerOps::gate(const float* gates, float* x, int64_t numbers) const {

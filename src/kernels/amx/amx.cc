@@ -14,7 +14,7 @@ namespace {
 void linear(const LinearShare& share) {
   switch (share.layout) {
     case WeightLayout::kPanels:
-      return avx512_ops().linear(share);
+      return avx512_ops().linear.run(share);
     case WeightLayout::kDotBytes:
       return group_linear<Avx512Vnni>(share);
     case WeightLayout::kChannels:
@@ -25,12 +25,12 @@ void linear(const LinearShare& share) {
 }
 
 void pack_inputs(const InputShare& share) {
-  share.layout == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs.run(share);
 }
 
 // The choice depends on type and shape only, so that all rows of a model are computed alike.
 void attention(const AttentionShare& share) {
-  if (!bf16_attention::fits(*share.args)) return avx512_ops().attention(share);
+  if (!bf16_attention::fits(*share.args)) return avx512_ops().attention.run(share);
   bf16_attention::attend_on_tiles(share);
 }
 
@@ -43,9 +43,9 @@ int64_t multiply_add(InputLayout inputs, int64_t rounds) {
 
 IsaOps amx_ops() {
   IsaOps ops = avx512_ops();
-  ops.linear = linear;
-  ops.attention = attention;
-  ops.pack_inputs = pack_inputs;
+  ops.linear = {linear};
+  ops.attention = {attention};
+  ops.pack_inputs = {pack_inputs};
   ops.multiply_add = multiply_add;
   return ops;
 }

@@ -25,7 +25,7 @@ struct Avx2Vnni : Avx2 {
 // All bits equal avx2's: sums of integers are exact in any order.
 IsaOps avx2_vnni_ops() {
   IsaOps ops = avx2_ops();
-  ops.linear = simd::linear<Avx2Vnni>;
+  ops.linear = {simd::linear<Avx2Vnni>};
   ops.multiply_add = simd::multiply_add<Avx2Vnni>;
   return ops;
 }

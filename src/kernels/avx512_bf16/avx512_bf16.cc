@@ -8,17 +8,17 @@ namespace {
 
 // Handles every layout that pair_layout() returns.
 void linear(const LinearShare& share) {
-  share.layout == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
+  share.layout == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear.run(share);
 }
 
 void pack_inputs(const InputShare& share) {
   share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs<32, pack_pairs>(share)
-                                          : avx512_ops().pack_inputs(share);
+                                          : avx512_ops().pack_inputs.run(share);
 }
 
 // The choice depends on type and shape only, so that all rows of a model are computed alike.
 void attention(const AttentionShare& share) {
-  if (!bf16_attention::fits(*share.args)) return avx512_ops().attention(share);
+  if (!bf16_attention::fits(*share.args)) return avx512_ops().attention.run(share);
   bf16_attention::attend_all<bf16_attention::PairProducts>(share);
 }
 
@@ -32,9 +32,9 @@ int64_t multiply_add(InputLayout inputs, int64_t rounds) {
 // As avx512, except for the products of bf16 weights and for attention over a cache of bf16.
 IsaOps avx512_bf16_ops() {
   IsaOps ops = avx512_ops();
-  ops.linear = linear;
-  ops.attention = attention;
-  ops.pack_inputs = pack_inputs;
+  ops.linear = {linear};
+  ops.attention = {attention};
+  ops.pack_inputs = {pack_inputs};
   ops.multiply_add = multiply_add;
   return ops;
 }

@@ -8,7 +8,7 @@ namespace outrider {
 // All bits equal avx512's: sums of integers are exact in any order.
 IsaOps avx512_vnni_ops() {
   IsaOps ops = avx512_ops();
-  ops.linear = simd::linear<Avx512Vnni>;
+  ops.linear = {simd::linear<Avx512Vnni>};
   ops.multiply_add = simd::multiply_add<Avx512Vnni>;
   return ops;
 }

@@ -27,7 +27,7 @@ int64_t multiply_add(InputLayout inputs, int64_t rounds) {
 // All bits equal neon's: sums of integers are exact in any order.
 IsaOps i8mm_ops() {
   IsaOps ops = neon_ops();
-  ops.linear = simd::linear<I8mm>;
+  ops.linear = {simd::linear<I8mm>};
   ops.multiply_add = multiply_add;
   return ops;
 }

@@ -261,10 +261,10 @@ void activate(const ActivationArgs& args, Range items) {
   }
 }
 
-void softcap(float* x, int64_t count, float cap) {
-  for (int64_t i = 0; i < count; ++i) {
-    const double wide = cap;
-    x[i] = static_cast<float>(wide * std::tanh(x[i] / wide));
+void softcap(const SoftcapArgs& args, Range items) {
+  for (int64_t i = items.begin; i < items.end; ++i) {
+    const double wide = args.cap;
+    args.x[i] = static_cast<float>(wide * std::tanh(args.x[i] / wide));
   }
 }
 
@@ -299,8 +299,17 @@ int64_t multiply_add(InputLayout, int64_t rounds) {
 }  // namespace
 
 IsaOps reference_ops() {
-  return {linear,   pack_inputs, attention, rms_norm,    layer_norm,  rope,
-          store_kv, activate,    softcap,   delta_steps, multiply_add};
+  return {.pack_inputs = {pack_inputs},
+          .linear = {linear},
+          .attention = {attention},
+          .rms_norm = {rms_norm},
+          .layer_norm = {layer_norm},
+          .rope = {rope},
+          .store_kv = store_kv,
+          .activate = {activate},
+          .softcap = {softcap},
+          .delta_steps = delta_steps,
+          .multiply_add = multiply_add};
 }
 
 }  // namespace outrider

@@ -68,8 +68,8 @@ void softcap(float* x, int64_t count, float scale, float cap) {
 }
 
 template <typename V>
-void softcap(float* x, int64_t count, float cap) {
-  softcap<V>(x, count, 1, cap);
+void softcap(const SoftcapArgs& args, Range items) {
+  softcap<V>(args.x + items.begin, items.end - items.begin, 1, args.cap);
 }
 
 template <typename V>

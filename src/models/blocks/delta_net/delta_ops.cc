@@ -81,7 +81,7 @@ class DeltaShare {
       for (int64_t i = 0; i < traits_.values_per_key(); ++i) {
         float* state = matrix(traits_.value_head(key_head_, i));
         const DeltaArgs applied = step(convolved, update, i, {.state = state, .new_state = state});
-        kernels_.delta_steps({&applied, 1});
+        kernels_.delta_steps(&applied, 1);
       }
       push(update);
     });
@@ -186,7 +186,7 @@ class DeltaShare {
           step(scratch_.convolved.data() + index * convolved_size(), update_of(node), value,
                {.state = place(node.from), .new_state = place(node.to), .y = output_of(node, head)}));
     }
-    kernels_.delta_steps(scratch_.steps);
+    kernels_.delta_steps(scratch_.steps.data(), std::ssize(scratch_.steps));
     for (const StateNode& node : sequence_->nodes) {
       float* y = output_of(node, head);
       if (y != nullptr) gate(projected(node) + traits_.update_size() + head * traits_.value_dim, y);

@@ -53,9 +53,10 @@ class BlockRun {
   }
 
   DFlashNetwork* network() { return network_.get(); }
+  LayerBackend& backend() { return target_->backend(); }
 
   // States of the block after the tokens, of which the last is pending.
-  std::vector<float> states_after(const std::vector<TokenId>& tokens) {
+  FloatAddress states_after(const std::vector<TokenId>& tokens) {
     target_->tap(network_->taps());
     const auto target_cache = target_.make_cache(page_size_, 128);
     KvSequence target_sequence = target_cache->open({});
@@ -69,15 +70,14 @@ class BlockRun {
     run_chunk(*target_, *target_cache, target_sequence, text);
     auto context = cache.stage(sequence, static_cast<int>(text.size())).value();
     append_chain(batch, sequence, context, text, LogitsWanted::kNone);
-    network_->add_context(batch, target_->features().data(), cache);
+    network_->add_context(batch, PlacedRows(backend(), target_->features()), cache);
     std::vector<int> path(text.size());
     std::iota(path.begin(), path.end(), 0);
     context.commit(path, text);
     batch.clear();
     auto block = cache.stage(sequence, static_cast<int>(network_->config().block_size)).value();
     network_->append_block(batch, sequence, block, tokens.back());
-    const std::span<const float> states = network_->run(batch, cache);
-    return {states.begin(), states.end()};
+    return network_->run(batch, cache);
   }
 
  private:
@@ -99,24 +99,25 @@ void expect_row(std::span<const float> logits, const json& expected, size_t stri
   }
 }
 
-void check_text(DFlashNetwork& network, const std::vector<float>& states, const json& text, size_t stride) {
+void check_text(BlockRun& run, FloatAddress states, const json& text, size_t stride) {
+  DFlashNetwork& network = *run.network();
   const DFlashConfig& config = network.config();
-  const auto hidden = static_cast<size_t>(config.layers.hidden_size);
-  const auto vocab = static_cast<size_t>(config.layers.vocab_size);
+  const int64_t hidden = config.layers.hidden_size, vocab = config.layers.vocab_size;
   const auto before = text["before"].get<std::vector<TokenId>>();
   ASSERT_EQ(static_cast<int>(before.size()), config.places());
-  const float* first = states.data() + static_cast<size_t>(config.first_place) * hidden;
-  const std::span<const float> found = network.logits(first, config.places());
-  const std::vector<float> logits(found.begin(), found.end());
+  const FloatAddress first = states + config.first_place * hidden;
+  const FloatAddress logits = network.logits(first, config.places());
   for (size_t place = 0; place < before.size(); ++place) {
     SCOPED_TRACE(place);
-    std::span<const float> row = std::span(logits).subspan(place * vocab, vocab);
+    const auto at = static_cast<int64_t>(place);
+    std::span<const float> row = run.backend().read(logits + at * vocab, vocab);
     if (config.markov) {
-      EXPECT_NEAR(network.confidence(first + place * hidden, before[place]),
+      EXPECT_NEAR(network.confidence(first + at * hidden, before[place]),
                   text["confidence"][place].get<double>(), 1e-4);
       // The token before a place counts alone, whatever else is asked for at once.
       const TokenId asked[] = {7, before[place]};
-      row = network.logits_after(row, first + place * hidden, asked).last(vocab);
+      row = network.logits_after(logits + at * vocab, first + at * hidden, asked)
+                .last(static_cast<size_t>(vocab));
     }
     expect_row(row, text["logits"][place], stride);
   }
@@ -131,26 +132,24 @@ TEST_P(BlockVariants, AgreeWithPyTorch) {
     BlockRun run(goldens, golden, GetParam());
     ASSERT_NE(run.network(), nullptr);
     for (const json& text : golden["texts"]) {
-      const std::vector<float> states = run.states_after(text["tokens"]);
-      check_text(*run.network(), states, text, goldens["stride"]);
+      check_text(run, run.states_after(text["tokens"]), text, goldens["stride"]);
       if (HasFatalFailure()) return;
     }
   }
 }
 
 // Every place's candidates, and their scores after the token before it, whatever else is asked for at once.
-void check_candidates(DFlashNetwork& network, const std::vector<float>& states, const json& places) {
-  const auto hidden = static_cast<size_t>(network.config().layers.hidden_size);
-  const auto vocab = static_cast<size_t>(network.config().layers.vocab_size);
+void check_candidates(BlockRun& run, FloatAddress states, const json& places) {
+  DFlashNetwork& network = *run.network();
+  const int64_t hidden = network.config().layers.hidden_size, vocab = network.config().layers.vocab_size;
   ASSERT_EQ(static_cast<int>(places.size()), network.config().places());
-  const float* first = states.data() + static_cast<size_t>(network.config().first_place) * hidden;
-  const std::span<const float> found = network.logits(first, network.config().places());
-  const std::vector<float> logits(found.begin(), found.end());
+  const FloatAddress first = states + network.config().first_place * hidden;
+  const FloatAddress logits = network.logits(first, network.config().places());
   for (size_t place = 0; place < places.size(); ++place) {
+    const auto at = static_cast<int64_t>(place);
     const TokenId asked[] = {7, places[place]["before"]};
-    const std::span<const float> row =
-        network.logits_after(std::span(logits).subspan(place * vocab, vocab), first + place * hidden, asked)
-            .last(vocab);
+    const std::span<const float> row = network.logits_after(logits + at * vocab, first + at * hidden, asked)
+                                           .last(static_cast<size_t>(vocab));
     const auto candidates = places[place]["candidates"].get<std::vector<size_t>>();
     EXPECT_EQ(std::ranges::count(row, -INFINITY), std::ssize(row) - std::ssize(candidates));
     for (size_t i = 0; i < candidates.size(); ++i)
@@ -171,7 +170,7 @@ TEST_P(BlockVariants, DFlash2AgreesWithPyTorch) {
   BlockRun run(golden, golden, GetParam());
   ASSERT_NE(run.network(), nullptr);
   for (const json& text : golden["texts"]) {
-    check_candidates(*run.network(), run.states_after(text["tokens"]), text["places"]);
+    check_candidates(run, run.states_after(text["tokens"]), text["places"]);
     if (HasFatalFailure()) return;
   }
 }

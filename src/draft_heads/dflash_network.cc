@@ -9,8 +9,11 @@ namespace outrider {
 
 DFlashNetwork::DFlashNetwork(DFlashConfig config, Model* target, const ModelOptions& options)
     : config_(std::move(config)),
+      backend_(target->backend()),
       vocabulary_(target),
-      layers_(config_.layers, options.kernels, options.pool),
+      layers_(config_.layers, backend_, options.pool),
+      context_norm_(empty_norm(config_.layers.norm.epsilon)),
+      output_norm_(context_norm_),
       weights_(static_cast<size_t>(config_.layers.layer_count)) {}
 
 Result<std::unique_ptr<DFlashNetwork>> DFlashNetwork::load(const HeadFile& head, Model* target,
@@ -27,8 +30,8 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
   WeightLoader loader(file, options);
   OUTRIDER_RETURN_IF_ERROR(
       loader.plan({{"fc", hidden}}, std::ssize(config_.ids) * hidden, /*bias=*/false, fuse_));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("hidden_norm.weight", hidden, context_norm_));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("norm.weight", hidden, output_norm_));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("hidden_norm.weight", hidden, context_norm_.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("norm.weight", hidden, output_norm_.weight));
   for (size_t i = 0; i < weights_.size(); ++i) {
     const LayerPlace place{
         .prefix = "layers." + std::to_string(i) + ".", .input_size = hidden, .splits_queries = true};
@@ -41,19 +44,19 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
     OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output(loader, "lm_head", config_.vocabulary));
   OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, head.file, head.output_rows));
   if (config_.markov)
-    OUTRIDER_RETURN_IF_ERROR(markov_.emplace(*config_.markov, config_.vocabulary).plan(head, loader));
+    OUTRIDER_RETURN_IF_ERROR(
+        markov_.emplace(*config_.markov, config_.vocabulary, backend_).plan(head, loader));
   OUTRIDER_TRY(memory_, loader.pack_all());
   weight_bytes_ = loader.packed_bytes();
   return {};
 }
 
 Status DFlashNetwork::plan_second_version(const HeadFile& head, WeightLoader& loader) {
-  if (config_.selector) OUTRIDER_RETURN_IF_ERROR(selector_.emplace(*config_.selector).plan(loader));
+  if (config_.selector) OUTRIDER_RETURN_IF_ERROR(selector_.emplace(*config_.selector, backend_).plan(loader));
   if (!config_.convolutions) return {};
-  convolutions_.resize(weights_.size());
   for (size_t i = 0; i < weights_.size(); ++i) {
     const std::string layer = "layers." + std::to_string(i) + ".";
-    Convolutions& around = convolutions_[i];
+    Convolutions& around = convolutions_.emplace_back(backend_);
     OUTRIDER_RETURN_IF_ERROR(
         around.attention.plan(layer + "attention_conv.", *config_.convolutions, head, loader));
     OUTRIDER_RETURN_IF_ERROR(around.mlp.plan(layer + "mlp_conv.", *config_.convolutions, head, loader));
@@ -69,7 +72,7 @@ FeatureTaps DFlashNetwork::taps() const {
 
 void DFlashNetwork::reserve(int64_t rows) {
   layers_.reserve(rows, weights_);
-  layers_.ops().reserve(fuse_, rows);
+  backend_.reserve_product(fuse_, rows);
   states_.reserve(rows, config_.layers.hidden_size);
   normed_.reserve(rows, config_.layers.hidden_size);
 }
@@ -91,28 +94,25 @@ void DFlashNetwork::append_block(ForwardBatch& batch, const KvSequence& sequence
   }
 }
 
-void DFlashNetwork::add_context(const ForwardBatch& batch, const float* features, KvCache& cache) {
+void DFlashNetwork::add_context(const ForwardBatch& batch, FloatAddress features, KvCache& cache) {
   const int64_t rows = batch.rows();
   reserve(rows);
-  LayerOps& ops = layers_.ops();
-  ops.project(fuse_, features, states_.data(), rows);
-  ops.normalize(states_.data(), context_norm_, states_.data(), rows, config_.layers.norm.epsilon);
+  backend_.project(fuse_, features, states_.data(), rows);
+  backend_.normalize(states_.data(), context_norm_, states_.data(), rows);
   layers_.begin(batch, cache);
   // Not normalised again by the layers.
   for (size_t i = 0; i < weights_.size(); ++i)
     layers_.store_context(weights_[i], static_cast<int64_t>(i), states_.data());
 }
 
-std::span<const float> DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache) {
+FloatAddress DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache) {
   const int64_t rows = batch.rows();
-  const float epsilon = config_.layers.norm.epsilon;
   reserve(rows);
-  LayerOps& ops = layers_.ops();
   vocabulary_.embed(batch.tokens, states_.data());
   layers_.begin(batch, cache);
   for (size_t i = 0; i < weights_.size(); ++i) run_layer(i);
-  ops.normalize(states_.data(), output_norm_, states_.data(), rows, epsilon);
-  return {states_.data(), static_cast<size_t>(rows * config_.layers.hidden_size)};
+  backend_.normalize(states_.data(), output_norm_, states_.data(), rows);
+  return states_.data();
 }
 
 // One layer over the rows of blocks.
@@ -120,22 +120,21 @@ void DFlashNetwork::run_layer(size_t index) {
   const DecoderLayer& layer = weights_[index];
   const auto number = static_cast<int64_t>(index);
   const int64_t rows = layers_.rows();
-  LayerOps& ops = layers_.ops();
   Convolutions* around = convolutions_.empty() ? nullptr : &convolutions_[index];
-  const auto convolve = [&](BlockConvolution& part, BlockConvolution::Side side, float* x) {
-    if (side == BlockConvolution::kBefore) part.weigh(ops, x, rows);
+  const auto convolve = [&](BlockConvolution& part, BlockConvolution::Side side, FloatAddress x) {
+    if (side == BlockConvolution::kBefore) part.weigh(x, rows);
     part.apply(side, x, rows, config_.block_size);
   };
-  ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows);
+  backend_.normalize(states_.data(), layer.attention_norm, normed_.data(), rows);
   if (around) convolve(around->attention, BlockConvolution::kBefore, normed_.data());
   layers_.store_context(layer, number, normed_.data());
   layers_.query(layer, normed_.data());
   layers_.see(config_.layers.traits_of(number).window, config_.is_causal[index]);
-  float* attended = layers_.attend(layer, number);
+  const FloatAddress attended = layers_.attend(layer, number);
   if (around) convolve(around->attention, BlockConvolution::kAfter, attended);
-  float* input = layers_.add_attended(layer, states_.data());
+  const FloatAddress input = layers_.add_attended(layer, states_.data());
   if (around) convolve(around->mlp, BlockConvolution::kBefore, input);
-  float* output = layers_.run_mlp(layer);
+  const FloatAddress output = layers_.run_mlp(layer);
   if (around) convolve(around->mlp, BlockConvolution::kAfter, output);
   layers_.add_mlp(states_.data());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,24 +61,21 @@ class DFlashNetwork {
                     TokenId pending) const;
 
   // Caches the committed tokens that are the rows of the batch; features [rows, ids.size() * hidden_size].
-  void add_context(const ForwardBatch& batch, const float* features, KvCache& cache);
+  void add_context(const ForwardBatch& batch, FloatAddress features, KvCache& cache);
 
   // The states of the rows of blocks, normalised, [rows, hidden_size], valid until the next call. Place
   // first_place + i of a block proposes the i-th token after the pending one.
-  std::span<const float> run(const ForwardBatch& batch, KvCache& cache);
+  FloatAddress run(const ForwardBatch& batch, KvCache& cache);
   // Logits [rows, vocab_size of the target] of such states, valid until the next call or pass of the target.
-  std::span<const float> logits(const float* states, int64_t rows) {
-    return vocabulary_.logits(layers_.ops(), states, rows);
-  }
+  FloatAddress logits(FloatAddress states, int64_t rows) { return vocabulary_.logits(states, rows); }
   // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state; valid
   // until the next call. Precondition: config().follows_tokens()
-  std::span<const float> logits_after(std::span<const float> place, const float* state,
+  std::span<const float> logits_after(FloatAddress place, FloatAddress state,
                                       std::span<const TokenId> before) {
-    return markov_ ? markov_->logits(layers_.ops(), place, before)
-                   : selector_->logits(layers_.ops(), place, state, before);
+    return markov_ ? markov_->logits(place, before) : selector_->logits(place, state, before);
   }
   // As MarkovHead::confidence(); 1 without such a head.
-  float confidence(const float* state, TokenId before) {
+  float confidence(FloatAddress state, TokenId before) {
     return markov_ && markov_->has_confidence() ? markov_->confidence(state, before) : 1.0f;
   }
 
@@ -88,23 +86,25 @@ class DFlashNetwork {
   void run_layer(size_t index);
 
   DFlashConfig config_;
+  LayerBackend& backend_;
   HeadVocabulary vocabulary_;
   // The convolutions around the two parts of a layer.
   struct Convolutions {
+    explicit Convolutions(LayerBackend& backend) : attention(backend), mlp(backend) {}
     BlockConvolution attention, mlp;
   };
 
   std::optional<MarkovHead> markov_;
   std::optional<CandidateSelector> selector_;
-  std::vector<Convolutions> convolutions_;  // by layer, where there are any
+  std::deque<Convolutions> convolutions_;  // by layer, where there are any
   HeadLayers layers_;
   WeightMemory memory_;
   int64_t weight_bytes_ = 0;
   Projection fuse_;  // fc
-  std::vector<float> context_norm_, output_norm_;
+  Norm context_norm_, output_norm_;
   std::vector<DecoderLayer> weights_;  // by layer
-  Scratch states_;                     // [rows, hidden_size]
-  Scratch normed_;                     // [rows, hidden_size]
+  BackendRows states_{backend_};       // [rows, hidden_size]
+  BackendRows normed_{backend_};       // [rows, hidden_size]
 };
 
 }  // namespace outrider

@@ -102,7 +102,7 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
     auto staged = cache.stage(sequence, static_cast<int>(part.size())).value();
     batch.clear();
     append_chain(batch, sequence, staged, part, LogitsWanted::kNone);
-    network.add_context(batch, target->features().data(), cache);
+    network.add_context(batch, PlacedRows(target->backend(), target->features()), cache);
     std::vector<int> path(part.size());
     std::iota(path.begin(), path.end(), 0);
     staged.commit(path, part);
@@ -113,10 +113,11 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
   auto staged = cache.stage(sequence, block).value();
   batch.clear();
   network.append_block(batch, sequence, staged, tokens.back());
-  const std::span<const float> states = network.run(batch, cache);
-  const std::span<const float> logits = network.logits(states.data() + kHidden, block - 1);
-  expect_logits(logits, static_cast<size_t>(block - 1), static_cast<size_t>(target->config().vocab_size),
-                expected.at("logits"));
+  const FloatAddress states = network.run(batch, cache);
+  const int64_t vocab = target->config().vocab_size;
+  const std::span<const float> logits =
+      target->backend().read(network.logits(states + kHidden, block - 1), (block - 1) * vocab);
+  expect_logits(logits, static_cast<size_t>(block - 1), static_cast<size_t>(vocab), expected.at("logits"));
 }
 
 TEST_P(DFlashGolden, AgreesWithPyTorch) {

@@ -22,7 +22,7 @@ class Eagle final : public RecurrentHead {
  private:
   Projection fc_;  // [hidden, 2 hidden]: embedding, state
   std::vector<DecoderLayer> decoder_;
-  Scratch embedded_, joined_, states_;
+  BackendRows embedded_{backend_}, joined_{backend_}, states_{backend_};
 };
 
 std::vector<LayerPlace> places_of(const ModelConfig& config) {
@@ -60,9 +60,9 @@ void Eagle::reserve(int64_t rows, int64_t wanted) {
   embedded_.reserve(rows, hidden_size_);
   joined_.reserve(rows, 2 * hidden_size_);
   states_.reserve(rows, hidden_size_);
-  layers_.ops().reserve(fc_, rows);
+  backend_.reserve_product(fc_, rows);
   layers_.reserve(rows, decoder_);
-  vocabulary_.reserve(layers_.ops(), wanted);
+  vocabulary_.reserve(wanted);
 }
 
 RecurrentHead::Output Eagle::forward(const Pass& pass) {
@@ -72,14 +72,13 @@ RecurrentHead::Output Eagle::forward(const Pass& pass) {
   vocabulary_.embed(batch.tokens, embedded_.data());
   join(embedded_.data(), pass.inputs, joined_.data(), rows, hidden_size_);
   layers_.begin(batch, *pass.cache);
-  layers_.ops().project(fc_, joined_.data(), states_.data(), rows);
+  backend_.project(fc_, joined_.data(), states_.data(), rows);
   for (size_t i = 0; i < decoder_.size(); ++i) {
     const bool is_last = i + 1 == decoder_.size();
     layers_.run(decoder_[i], static_cast<int64_t>(i), states_.data(), is_last);
   }
   if (layers_.rows() == 0) return {};
-  return {.logits = vocabulary_.logits(layers_.ops(), states_.data(), layers_.rows()),
-          .states = states_.data()};
+  return {.logits = vocabulary_.read_logits(states_.data(), layers_.rows()), .states = states_.data()};
 }
 
 }  // namespace

@@ -41,17 +41,17 @@ class Eagle3 final : public RecurrentHead {
                                   const ModelConfig& config, int64_t draft_vocab) const;
   Status load_norms(WeightLoader& loader, const std::string& first_layer);
   Status load_masked_place(const HeadFile& head);
-  void fuse(const float* features, int64_t rows);
+  void fuse(FloatAddress features, int64_t rows);
 
   Variant variant_;
-  Projection fc_;                                // [hidden, taps * hidden]
-  std::vector<std::vector<float>> input_norms_;  // one over all taps, one for each, or none
-  std::vector<float> embedding_norm_, hidden_norm_, norm_;
+  Projection fc_;                  // [hidden, taps * hidden]
+  std::vector<Norm> input_norms_;  // one over all taps, one for each, or none
+  Norm embedding_norm_ = norm(), hidden_norm_ = norm(), norm_ = norm();
   std::vector<DecoderLayer> decoder_;
-  Scratch features_;                   // [rows, taps * hidden], normalised
-  Scratch states_;                     // [rows, hidden]
-  Scratch embedded_, hidden_, input_;  // [rows, hidden] twice, side by side
-  Scratch normed_;                     // [wanted rows, hidden]
+  BackendRows features_{backend_};                                       // [rows, taps * hidden], normalised
+  BackendRows states_{backend_};                                         // [rows, hidden]
+  BackendRows embedded_{backend_}, hidden_{backend_}, input_{backend_};  // [rows, hidden] twice, side by side
+  BackendRows normed_{backend_};                                         // [wanted rows, hidden]
 };
 
 // SafeAILab's single layer has a name; speculators' have numbers.
@@ -96,16 +96,17 @@ std::vector<HeadTensor> Eagle3::tensors(const HeadFile& head, std::span<const La
 
 Status Eagle3::load_norms(WeightLoader& loader, const std::string& first_layer) {
   OUTRIDER_RETURN_IF_ERROR(
-      loader.read_vector(first_layer + "input_layernorm.weight", hidden_size_, embedding_norm_));
+      loader.read_vector(first_layer + "input_layernorm.weight", hidden_size_, embedding_norm_.weight));
   OUTRIDER_RETURN_IF_ERROR(
-      loader.read_vector(first_layer + "hidden_norm.weight", hidden_size_, hidden_norm_));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("norm.weight", hidden_size_, norm_));
+      loader.read_vector(first_layer + "hidden_norm.weight", hidden_size_, hidden_norm_.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("norm.weight", hidden_size_, norm_.weight));
   if (variant_.norm_before_fc) {
-    return loader.read_vector("input_norm.weight", taps_.count() * hidden_size_, input_norms_.emplace_back());
+    return loader.read_vector("input_norm.weight", taps_.count() * hidden_size_,
+                              input_norms_.emplace_back(norm()).weight);
   }
   for (int64_t i = 0; variant_.fc_norm && i < taps_.count(); ++i) {
-    OUTRIDER_RETURN_IF_ERROR(
-        loader.read_vector(fmt::format("fc_norm.{}.weight", i), hidden_size_, input_norms_.emplace_back()));
+    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(fmt::format("fc_norm.{}.weight", i), hidden_size_,
+                                                input_norms_.emplace_back(norm()).weight));
   }
   return {};
 }
@@ -150,54 +151,38 @@ Status Eagle3::load_masked_place(const HeadFile& head) {
 }
 
 // The target's states as one: states_ = fc(features).
-void Eagle3::fuse(const float* features, int64_t rows) {
-  LayerOps& ops = layers_.ops();
+void Eagle3::fuse(FloatAddress features, int64_t rows) {
   if (!input_norms_.empty()) {
-    // Each norm covers its share of a row: all of it, or one tap.
-    const auto dim = static_cast<int64_t>(input_norms_.front().size());
-    const int64_t parts = std::ssize(input_norms_);
-    ops.pool().run(ops.shares_for(rows * parts * dim), [&](Worker worker) {
-      const Range share = share_of(worker, rows);
-      for (int64_t i = share.begin * parts; i < share.end * parts; ++i) {
-        const std::vector<float>& norm = input_norms_[static_cast<size_t>(i % parts)];
-        ops.kernels().rms_norm({.x = features + i * dim,
-                                .weight = norm.data(),
-                                .y = features_.data() + i * dim,
-                                .rows = 1,
-                                .dim = dim,
-                                .epsilon = epsilon_},
-                               Worker{0, 1});
-      }
-    });
+    backend_.normalize_parts(features, input_norms_, features_.data(), rows);
     features = features_.data();
   }
-  ops.project(fc_, features, states_.data(), rows);
+  backend_.project(fc_, features, states_.data(), rows);
 }
 
 void Eagle3::reserve(int64_t rows, int64_t wanted) {
   if (!input_norms_.empty()) features_.reserve(rows, taps_.count() * hidden_size_);
-  for (Scratch* scratch : {&states_, &embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
+  for (BackendRows* scratch : {&states_, &embedded_, &hidden_, &normed_})
+    scratch->reserve(rows, hidden_size_);
   input_.reserve(rows, 2 * hidden_size_);
-  layers_.ops().reserve(fc_, rows);
+  backend_.reserve_product(fc_, rows);
   layers_.reserve(rows, decoder_);
-  vocabulary_.reserve(layers_.ops(), wanted);
+  vocabulary_.reserve(wanted);
 }
 
 RecurrentHead::Output Eagle3::forward(const Pass& pass) {
   const ForwardBatch& batch = *pass.batch;
   const int64_t rows = batch.rows();
-  LayerOps& ops = layers_.ops();
   reserve(rows, 0);
   if (pass.level == 0) {
     fuse(pass.inputs, rows);
   } else {
-    std::copy_n(pass.inputs, rows * hidden_size_, states_.data());
+    backend_.copy_strided({pass.inputs, 0, states_.data(), 0, 1, rows * hidden_size_});
   }
   vocabulary_.embed(batch.tokens, embedded_.data());
-  ops.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows, epsilon_);
-  ops.normalize(states_.data(), hidden_norm_, hidden_.data(), rows, epsilon_);
+  backend_.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows);
+  backend_.normalize(states_.data(), hidden_norm_, hidden_.data(), rows);
   join(embedded_.data(), hidden_.data(), input_.data(), rows, hidden_size_);
-  Scratch& residual = variant_.norm_before_residual ? hidden_ : states_;
+  BackendRows& residual = variant_.norm_before_residual ? hidden_ : states_;
   layers_.begin(batch, *pass.cache);
   layers_.store(decoder_.front(), 0, input_.data());
   if (decoder_.size() == 1) layers_.keep_wanted(residual.data());
@@ -206,8 +191,8 @@ RecurrentHead::Output Eagle3::forward(const Pass& pass) {
     layers_.run(decoder_[i], static_cast<int64_t>(i), residual.data(), i + 1 == decoder_.size());
   const int64_t wanted = layers_.rows();
   if (wanted == 0) return {};
-  ops.normalize(residual.data(), norm_, normed_.data(), wanted, epsilon_);
-  return {.logits = vocabulary_.logits(ops, normed_.data(), wanted),
+  backend_.normalize(residual.data(), norm_, normed_.data(), wanted);
+  return {.logits = vocabulary_.read_logits(normed_.data(), wanted),
           .states = variant_.norm_output ? normed_.data() : residual.data()};
 }
 

@@ -84,8 +84,9 @@ void add_one_to_norms(DecoderLayer& layer) {
     add_one(*norm);
 }
 
-HeadLayers::HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool)
-    : ops_(kernels, pool),
+HeadLayers::HeadLayers(const ModelConfig& config, LayerBackend& backend, ThreadPool* pool)
+    : backend_(backend),
+      pool_(pool),
       shape_(AttentionShape::of(config, 0)),
       hidden_size_(config.hidden_size),
       rope_(config.ropes.front(), config.head_dim, /*context=*/0) {}
@@ -95,7 +96,8 @@ KvShape HeadLayers::kv_shape(int64_t layer_count) const {
 }
 
 void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
-  rotations_.reserve(rows, rope_.rotated());
+  const auto rotations = static_cast<size_t>(rows * rope_.rotated());
+  if (rotations_.size() < rotations) rotations_.resize(rotations);
   normed_.reserve(rows, hidden_size_);
   qkv_.reserve(rows, shape_.qkv_size());
   attended_.reserve(rows, shape_.q_size());
@@ -107,7 +109,7 @@ void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
     gated_.reserve(rows, layer.down.k);
     for (const auto* projection :
          {&layer.qkv, &layer.kv, &layer.attention_output, &layer.gate_up, &layer.down})
-      ops_.reserve(*projection, rows);
+      backend_.reserve_product(*projection, rows);
   }
 }
 
@@ -120,7 +122,8 @@ void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache, int32_t first_
   attention_rows_.clear();
   for (const int32_t row : rows_) attention_rows_.push_back(attention_row(batch, row));
   if (first_entry > 0) hide_entries(first_entry);
-  ops_.pool().run(ops_.shares_for(batch.rows() * shape_.head_dim), [&](Worker worker) {
+  constexpr int64_t kRowsWorthSharing = 32;
+  pool_->run(batch.rows() < kRowsWorthSharing ? 1 : pool_->size(), [&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
     for (int64_t r = share.begin; r < share.end; ++r) {
       rope_.fill(batch.positions[static_cast<size_t>(r)], rotations_.data() + r * rope_.rotated());
@@ -164,48 +167,43 @@ void HeadLayers::hide_entries(int32_t first) {
   }
 }
 
-void HeadLayers::store(const DecoderLayer& layer, int64_t index, const float* input) {
-  OUTRIDER_CHECK(rows() == std::ssize(rows_));
-  ops_.project(layer.qkv, input, qkv_.data(), rows());
-  ops_.rotate_and_store(shape_, {.qkv = qkv_.data(),
-                                 .rows = rows_,
-                                 .slots = batch_->slots,
-                                 .rotations = rotations(),
-                                 .q_norm = layer.q_norm,
-                                 .k_norm = layer.k_norm,
-                                 .cache = cache_,
-                                 .layer = index});
+LayerBackend::Attention HeadLayers::attention_of(const AttentionShape& shape, const DecoderLayer& layer,
+                                                 int64_t index, FloatAddress qkv) const {
+  return {.shape = &shape,
+          .q_norm = layer.q_norm,
+          .k_norm = layer.k_norm,
+          .cache = cache_,
+          .layer = index,
+          .qkv = qkv};
 }
 
-void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, const float* input) {
+void HeadLayers::store(const DecoderLayer& layer, int64_t index, FloatAddress input) {
+  OUTRIDER_CHECK(rows() == std::ssize(rows_));
+  const LayerBackend::Attention attention = attention_of(shape_, layer, index, qkv_.data());
+  backend_.project(layer.qkv, input, qkv_.data(), rows());
+  backend_.rotate_and_store(attention, places());
+}
+
+void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, FloatAddress input) {
   AttentionShape keys = shape_;
   keys.head_count = 0;
-  ops_.project(layer.kv, input, qkv_.data(), rows());
-  ops_.rotate_and_store(keys, {.qkv = qkv_.data(),
-                               .rows = rows_,
-                               .slots = batch_->slots,
-                               .rotations = rotations(),
-                               .q_norm = {},
-                               .k_norm = layer.k_norm,
-                               .cache = cache_,
-                               .layer = index});
+  const LayerBackend::Attention attention = attention_of(keys, layer, index, qkv_.data());
+  backend_.project(layer.kv, input, qkv_.data(), rows());
+  backend_.rotate_and_store(attention, places());
 }
 
-void HeadLayers::query(const DecoderLayer& layer, const float* input) {
+void HeadLayers::query(const DecoderLayer& layer, FloatAddress input) {
   AttentionShape queries = shape_;
   queries.kv_head_count = 0;  // nothing is stored
-  float* q = attended_.data();
-  ops_.project(layer.qkv, input, q, rows());
-  ops_.rotate_and_store(queries, {.qkv = q,
-                                  .rows = rows_,
-                                  .slots = batch_->slots,
-                                  .rotations = rotations(),
-                                  .q_norm = layer.q_norm,
-                                  .k_norm = {},
-                                  .cache = cache_,
-                                  .layer = 0});
-  for (int64_t row = 0; row < rows(); ++row)
-    std::copy_n(q + row * shape_.q_size(), shape_.q_size(), qkv_.data() + row * shape_.qkv_size());
+  const LayerBackend::Attention attention = attention_of(queries, layer, 0, attended_.data());
+  backend_.project(layer.qkv, input, attended_.data(), rows());
+  backend_.rotate_and_store(attention, places());
+  backend_.copy_strided({.from = attended_.data(),
+                         .from_stride = shape_.q_size(),
+                         .to = qkv_.data(),
+                         .to_stride = shape_.qkv_size(),
+                         .rows = rows(),
+                         .dim = shape_.q_size()});
 }
 
 void HeadLayers::see(int64_t window, bool is_causal) {
@@ -223,24 +221,20 @@ void HeadLayers::see_prefix_only() {
   for (AttentionRow& row : attention_rows_) row.tail_len = 0;
 }
 
-void HeadLayers::keep_wanted(float* states) {
-  size_t kept = 0;
-  const auto move = [&](float* rows, int64_t dim, size_t from) {
-    std::copy_n(rows + static_cast<int64_t>(from) * dim, dim, rows + static_cast<int64_t>(kept) * dim);
+void HeadLayers::keep_wanted(FloatAddress states) {
+  const std::span<const int32_t> wanted = batch_->logits_rows;
+  const auto move = [&](FloatAddress rows, int64_t dim) {
+    backend_.copy({rows, dim, wanted, rows, dim, dim});
   };
-  for (const int32_t row : batch_->logits_rows) {  // ascending, so moving rows down in place is safe
-    const auto from = static_cast<size_t>(row);
-    if (from != kept) {
-      attention_rows_[kept] = attention_rows_[from];
-      move(qkv_.data(), shape_.qkv_size(), from);
-      move(states, hidden_size_, from);
-    }
-    ++kept;
-  }
+  move(qkv_.data(), shape_.qkv_size());
+  move(states, hidden_size_);
+  size_t kept = 0;
+  for (const int32_t row : wanted)  // ascending, so moving rows down in place is safe
+    attention_rows_[kept++] = attention_rows_[static_cast<size_t>(row)];
   attention_rows_.resize(kept);
 }
 
-void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states) {
+void HeadLayers::finish(const DecoderLayer& layer, int64_t index, FloatAddress states) {
   if (rows() == 0) return;
   attend(layer, index);
   add_attended(layer, states);
@@ -248,38 +242,37 @@ void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states)
   add_mlp(states);
 }
 
-float* HeadLayers::attend(const DecoderLayer& layer, int64_t index) {
+FloatAddress HeadLayers::attend(const DecoderLayer& layer, int64_t index) {
   reserve(rows(), {&layer, 1});
-  ops_.attend(
-      shape_,
-      {.qkv = qkv_.data(), .rows = attention_rows_, .cache = cache_, .layer = index, .y = attended_.data()});
-  ops_.project(layer.attention_output, attended_.data(), delta_.data(), rows());
+  backend_.attend(attention_of(shape_, layer, index, qkv_.data()), attention_rows_, attended_.data());
+  backend_.project(layer.attention_output, attended_.data(), delta_.data(), rows());
   return delta_.data();
 }
 
-float* HeadLayers::add_attended(const DecoderLayer& layer, float* states) {
-  ops_.add_and_normalize({.x = states,
-                          .delta = delta_.data(),
-                          .norm = &layer.mlp_norm,
-                          .y = normed_.data(),
-                          .rows = rows(),
-                          .dim = hidden_size_});
+FloatAddress HeadLayers::add_attended(const DecoderLayer& layer, FloatAddress states) {
+  backend_.add_and_normalize({.x = states,
+                              .has_delta = true,
+                              .delta = delta_.data(),
+                              .norm = &layer.mlp_norm,
+                              .y = normed_.data(),
+                              .rows = rows(),
+                              .dim = hidden_size_});
   return normed_.data();
 }
 
-float* HeadLayers::run_mlp(const DecoderLayer& layer) {
-  ops_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
-  ops_.activate({.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
-  ops_.project(layer.down, gated_.data(), delta_.data(), rows());
+FloatAddress HeadLayers::run_mlp(const DecoderLayer& layer) {
+  backend_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
+  backend_.activate({.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
+  backend_.project(layer.down, gated_.data(), delta_.data(), rows());
   return delta_.data();
 }
 
-void HeadLayers::add_mlp(float* states) { ops_.add(delta_.data(), states, rows() * hidden_size_); }
+void HeadLayers::add_mlp(FloatAddress states) { backend_.add(delta_.data(), states, rows() * hidden_size_); }
 
-void HeadLayers::run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted) {
-  const float* input = states;
+void HeadLayers::run(const DecoderLayer& layer, int64_t index, FloatAddress states, bool keeps_wanted) {
+  FloatAddress input = states;
   if (!layer.attention_norm.empty()) {
-    ops_.normalize(states, layer.attention_norm, normed_.data(), rows());
+    backend_.normalize(states, layer.attention_norm, normed_.data(), rows());
     input = normed_.data();
   }
   store(layer, index, input);

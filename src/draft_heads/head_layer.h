@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
+#include "models/backend/layer_backend.h"
 #include "models/blocks/attention/attention_weights.h"
 #include "models/blocks/dense_mlp/mlp_weights.h"
-#include "models/layer_ops.h"
 #include "models/rotary_embedding.h"
 
 namespace outrider {
@@ -39,6 +39,12 @@ void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace>
 Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
                    std::vector<DecoderLayer>& layers);
 
+// An RMS norm without weights yet.
+inline Norm empty_norm(float epsilon) {
+  Norm norm;
+  norm.epsilon = epsilon;
+  return norm;
+}
 // Adds 1 to all norms of the layer: some families store w for a scale of 1 + w.
 void add_one(std::vector<float>& norm);
 void add_one_to_norms(DecoderLayer& layer);
@@ -47,8 +53,9 @@ void add_one_to_norms(DecoderLayer& layer);
 //   begin(); for each layer: store(normed input); [keep_wanted();] finish(states)
 class HeadLayers {
  public:
-  // `config` is that of the layers, which may differ in the size of their MLP.
-  HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool);
+  // `config` is that of the layers, which may differ in the size of their MLP. `backend` and `pool` must
+  // outlive it.
+  HeadLayers(const ModelConfig& config, LayerBackend& backend, ThreadPool* pool);
 
   // Makes room for passes of at most that many rows.
   void reserve(int64_t rows, std::span<const DecoderLayer> layers);
@@ -60,38 +67,48 @@ class HeadLayers {
   void begin(const ForwardBatch& batch, KvCache& cache, int32_t first_entry = 0);
 
   // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
-  void store(const DecoderLayer& layer, int64_t index, const float* input);
+  void store(const DecoderLayer& layer, int64_t index, FloatAddress input);
   // As above in two parts, for layers that split queries: first keys and values alone, input
   // [rows, layer.kv.k]; then queries alone, input [rows, layer.qkv.k].
-  void store_context(const DecoderLayer& layer, int64_t index, const float* input);
-  void query(const DecoderLayer& layer, const float* input);
+  void store_context(const DecoderLayer& layer, int64_t index, FloatAddress input);
+  void query(const DecoderLayer& layer, FloatAddress input);
   // From here on rows see the last `window` of the entries that they may see, 0: all; `is_causal`: none
   // after their own position. Precondition: the tails of the batch are entries that follow one another.
   void see(int64_t window, bool is_causal);
   // From here on rows see the first entries of their sequence alone, not those of their own tree.
   void see_prefix_only();
   // From here on the rows are those with logits, in their order; so are those of `states` [rows, hidden].
-  void keep_wanted(float* states);
+  void keep_wanted(FloatAddress states);
   // states += output(attention), then states += MLP(mlp_norm(states)). The four steps below are the same one
   // by one; each gives the rows that the next one reads, [rows, hidden], which may be changed in between.
-  void finish(const DecoderLayer& layer, int64_t index, float* states);
-  float* attend(const DecoderLayer& layer, int64_t index);        // output(attention)
-  float* add_attended(const DecoderLayer& layer, float* states);  // states += those, mlp_norm(states)
-  float* run_mlp(const DecoderLayer& layer);                      // MLP of these
-  void add_mlp(float* states);                                    // states += those
+  void finish(const DecoderLayer& layer, int64_t index, FloatAddress states);
+  FloatAddress attend(const DecoderLayer& layer, int64_t index);  // output(attention)
+  FloatAddress add_attended(const DecoderLayer& layer,
+                            FloatAddress states);   // states += those, mlp_norm(states)
+  FloatAddress run_mlp(const DecoderLayer& layer);  // MLP of these
+  void add_mlp(FloatAddress states);                // states += those
   // A whole layer, normalising its input if it has weights for that; `keeps_wanted`: the last one, nothing
   // else depends on rows without logits.
-  void run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted);
+  void run(const DecoderLayer& layer, int64_t index, FloatAddress states, bool keeps_wanted);
 
   int64_t rows() const { return static_cast<int64_t>(attention_rows_.size()); }  // being computed
-  LayerOps& ops() { return ops_; }
+  LayerBackend& backend() { return backend_; }
   KvShape kv_shape(int64_t layer_count) const;
 
  private:
   void hide_entries(int32_t first);
-  RowRotations rotations() { return {rotations_.data(), rope_.rotated()}; }
+  LayerBackend::RowPlaces places() {
+    return {.rows = rows_,
+            .slots = batch_->slots,
+            .rotations = {rotations_.data(), rope_.rotated()},
+            .query_factors = {}};
+  }
 
-  LayerOps ops_;
+  LayerBackend::Attention attention_of(const AttentionShape& shape, const DecoderLayer& layer, int64_t index,
+                                       FloatAddress qkv) const;
+
+  LayerBackend& backend_;
+  ThreadPool* pool_;
   AttentionShape shape_;
   int64_t hidden_size_;
   RotaryEmbedding rope_;
@@ -102,13 +119,13 @@ class HeadLayers {
   // Scratch of hide_entries(): 0, 1, ...; what rows with a tail see, and where each of them begins.
   std::vector<int32_t> in_order_, listed_;
   std::vector<size_t> starts_;
-  Scratch rotations_;  // see RowRotations
-  Scratch normed_;     // [rows, hidden_size]
-  Scratch qkv_;        // [rows, qkv_size]
-  Scratch attended_;   // [rows, q_size]
-  Scratch delta_;      // [rows, hidden_size]
-  Scratch gate_up_;    // [rows, gate_up.n]
-  Scratch gated_;      // [rows, down.k]
+  std::vector<float> rotations_;    // see RowRotations
+  BackendRows normed_{backend_};    // [rows, hidden_size]
+  BackendRows qkv_{backend_};       // [rows, qkv_size]
+  BackendRows attended_{backend_};  // [rows, q_size]
+  BackendRows delta_{backend_};     // [rows, hidden_size]
+  BackendRows gate_up_{backend_};   // [rows, gate_up.n]
+  BackendRows gated_{backend_};     // [rows, down.k]
 };
 
 }  // namespace outrider

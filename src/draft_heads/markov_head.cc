@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -58,38 +57,36 @@ Status MarkovHead::plan(const HeadFile& head, WeightLoader& loader) {
   return {};
 }
 
-void MarkovHead::reserve(LayerOps& ops, int64_t tokens) {
+void MarkovHead::reserve(int64_t tokens) {
   latent_.reserve(tokens, sizes_.rank);
   biases_.reserve(tokens, sizes_.draft_vocab);
   logits_.reserve(tokens, sizes_.vocab);
-  ops.reserve(bias_, tokens);
+  backend_.reserve_product(bias_, tokens);
 }
 
-std::span<const float> MarkovHead::logits(LayerOps& ops, std::span<const float> place,
-                                          std::span<const TokenId> before) {
+std::span<const float> MarkovHead::logits(FloatAddress place, std::span<const TokenId> before) {
   const int64_t count = std::ssize(before);
-  const int64_t vocab = sizes_.vocab;
-  reserve(ops, count);
-  for (int64_t i = 0; i < count; ++i)
-    unpack_row(before_, before[static_cast<size_t>(i)], latent_.data() + i * sizes_.rank);
-  ops.project(bias_, latent_.data(), biases_.data(), count);
-  for (int64_t i = 0; i < count; ++i) {
-    float* out = logits_.data() + i * vocab;
-    const float* bias = biases_.data() + i * sizes_.draft_vocab;
-    std::copy_n(place.data(), vocab, out);
-    for (int64_t row = 0; row < sizes_.draft_vocab; ++row)
-      out[ids_.empty() ? row : int64_t{ids_[static_cast<size_t>(row)]}] += bias[row];
-  }
-  return {logits_.data(), static_cast<size_t>(count * vocab)};
+  reserve(count);
+  backend_.look_up(before_, before, latent_.data());
+  backend_.project(bias_, latent_.data(), biases_.data(), count);
+  backend_.add_columns({.x = biases_.data(),
+                        .columns = ids_,
+                        .count = sizes_.draft_vocab,
+                        .y = logits_.data(),
+                        .width = sizes_.vocab,
+                        .rows = count},
+                       place);
+  return backend_.read(logits_.data(), count * sizes_.vocab);
 }
 
-float MarkovHead::confidence(const float* state, TokenId before) {
+float MarkovHead::confidence(FloatAddress state, TokenId before) {
   const auto own = confidence_.begin() + sizes_.hidden;
-  float sum = std::inner_product(confidence_.begin(), own, state, confidence_bias_);
+  const std::span<const float> numbers = backend_.read(state, sizes_.hidden);
+  float sum = std::inner_product(confidence_.begin(), own, numbers.begin(), confidence_bias_);
   if (sizes_.reads_rank) {
     latent_.reserve(1, sizes_.rank);
-    unpack_row(before_, before, latent_.data());
-    sum = std::inner_product(own, confidence_.end(), latent_.data(), sum);
+    backend_.look_up(before_, {&before, 1}, latent_.data());
+    sum = std::inner_product(own, confidence_.end(), backend_.read(latent_.data(), sizes_.rank).begin(), sum);
   }
   return 1.0f / (1.0f + std::exp(-sum));
 }

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
-#include "models/decoder_weights.h"
-#include "models/layer_ops.h"
+#include "models/backend/layer_backend.h"
 
 namespace outrider {
 
@@ -29,27 +28,29 @@ class MarkovHead {
   static void append_tensors(const HeadFile& head, const Sizes& sizes, std::vector<HeadTensor>& tensors);
 
   // `ids`: the target's id of each proposed token; empty: they are equal.
-  MarkovHead(const Sizes& sizes, std::vector<TokenId> ids) : sizes_(sizes), ids_(std::move(ids)) {}
+  MarkovHead(const Sizes& sizes, std::vector<TokenId> ids, LayerBackend& backend)
+      : sizes_(sizes), ids_(std::move(ids)), backend_(backend) {}
   Status plan(const HeadFile& head, WeightLoader& loader);
-  void reserve(LayerOps& ops, int64_t tokens);
+  void reserve(int64_t tokens);
 
   bool has_confidence() const { return sizes_.has_confidence; }
   // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab]; valid until the next
   // call.
-  std::span<const float> logits(LayerOps& ops, std::span<const float> place, std::span<const TokenId> before);
+  std::span<const float> logits(FloatAddress place, std::span<const TokenId> before);
   // The probability that the draft at a place is accepted; state [hidden] of the place.
-  float confidence(const float* state, TokenId before);
+  float confidence(FloatAddress state, TokenId before);
 
  private:
   Sizes sizes_;
   std::vector<TokenId> ids_;
+  LayerBackend& backend_;
   PackedMatrix before_;            // [vocab, rank]
   Projection bias_;                // [draft_vocab, rank]
   std::vector<float> confidence_;  // [hidden], or [hidden + rank]
   float confidence_bias_ = 0.0f;
-  Scratch latent_;  // [tokens, rank]
-  Scratch biases_;  // [tokens, draft_vocab]
-  Scratch logits_;  // [tokens, vocab]
+  BackendRows latent_{backend_};  // [tokens, rank]
+  BackendRows biases_{backend_};  // [tokens, draft_vocab]
+  BackendRows logits_{backend_};  // [tokens, vocab]
 };
 
 }  // namespace outrider

@@ -69,11 +69,6 @@ Result<std::vector<std::vector<Value>>> read_lists(const HeadFile& head, std::st
   return values;
 }
 
-// y = residual + SiLU(x) for one row of one head.
-void add_silu(const float* x, const float* residual, float* y, int64_t size) {
-  for (int64_t i = 0; i < size; ++i) y[i] = residual[i] + x[i] / (1.0f + std::exp(-x[i]));
-}
-
 }  // namespace
 
 Result<MedusaShape> medusa_shape(const HeadFile& head) {
@@ -120,7 +115,7 @@ Result<TreeChoices> medusa_tree(const HeadFile& head, size_t nodes) {
 }
 
 Result<std::unique_ptr<MedusaHeads>> MedusaHeads::load(const HeadFile& head, const ModelConfig& target,
-                                                       const ModelOptions& options) {
+                                                       LayerBackend& backend, const ModelOptions& options) {
   OUTRIDER_TRY(MedusaShape shape, medusa_shape(head));
   if (shape.hidden_size != target.hidden_size || shape.vocab_size != target.vocab_size) {
     return head.fail(
@@ -131,13 +126,10 @@ Result<std::unique_ptr<MedusaHeads>> MedusaHeads::load(const HeadFile& head, con
   std::vector<HeadTensor> expected = expected_tensors(shape);
   if (!shape.prefix.empty()) allow_target_tensors(head, expected);
   OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, expected));
-  std::unique_ptr<MedusaHeads> heads(new MedusaHeads(std::move(shape), options));
+  std::unique_ptr<MedusaHeads> heads(new MedusaHeads(std::move(shape), backend));
   OUTRIDER_RETURN_IF_ERROR(heads->load_weights(head, options));
   return heads;
 }
-
-MedusaHeads::MedusaHeads(MedusaShape shape, const ModelOptions& options)
-    : shape_(std::move(shape)), ops_(options.kernels, options.pool) {}
 
 Status MedusaHeads::load_weights(const HeadFile& head, const ModelOptions& options) {
   const auto count = static_cast<size_t>(shape_.head_count);
@@ -172,38 +164,35 @@ int64_t MedusaHeads::weight_bytes() const {
 }
 
 void MedusaHeads::reserve(int64_t rows) {
-  ops_.reserve(first_, rows);
-  for (const Projection& output : outputs_) ops_.reserve(output, rows);
+  backend_.reserve_product(first_, rows);
+  for (const Projection& output : outputs_) backend_.reserve_product(output, rows);
   products_.reserve(rows, shape_.head_count * shape_.hidden_size);
   states_.reserve(rows, shape_.head_count * shape_.hidden_size);
   logits_.reserve(rows, shape_.vocab_size);
 }
 
-void MedusaHeads::start(const float* states, int64_t rows) {
+void MedusaHeads::start(FloatAddress states, int64_t rows) {
   reserve(rows);
   rows_ = rows;
-  const int64_t hidden = shape_.hidden_size;
-  const int64_t heads = shape_.head_count;
-  ops_.project(first_, states, products_.data(), rows);
-  ops_.pool().run(ops_.shares_for(rows * heads * hidden), [&](Worker worker) {
-    const Range share = share_of(worker, rows * heads);
-    for (int64_t i = share.begin; i < share.end; ++i) {
-      const int64_t row = i % rows, head = i / rows;
-      add_silu(products_.data() + (row * heads + head) * hidden, states + row * hidden,
-               states_.data() + i * hidden, hidden);
-    }
-  });
+  backend_.project(first_, states, products_.data(), rows);
+  backend_.add_silu({.x = products_.data(),
+                     .residual = states,
+                     .y = states_.data(),
+                     .rows = rows,
+                     .groups = shape_.head_count,
+                     .dim = shape_.hidden_size});
 }
 
 std::span<const float> MedusaHeads::logits(int64_t head) {
   const int64_t hidden = shape_.hidden_size;
-  float* state = states_.data() + head * rows_ * hidden;
+  const FloatAddress state = states_.data() + head * rows_ * hidden;
   for (const Projection& block : blocks_[static_cast<size_t>(head)]) {
-    ops_.project(block, state, products_.data(), rows_);
-    add_silu(products_.data(), state, state, rows_ * hidden);
+    backend_.project(block, state, products_.data(), rows_);
+    backend_.add_silu(
+        {.x = products_.data(), .residual = state, .y = state, .rows = rows_, .groups = 1, .dim = hidden});
   }
-  ops_.project(outputs_[static_cast<size_t>(head)], state, logits_.data(), rows_);
-  return {logits_.data(), static_cast<size_t>(rows_ * shape_.vocab_size)};
+  backend_.project(outputs_[static_cast<size_t>(head)], state, logits_.data(), rows_);
+  return backend_.read(logits_.data(), rows_ * shape_.vocab_size);
 }
 
 }  // namespace outrider

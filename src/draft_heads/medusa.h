@@ -6,12 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "draft_heads/head_file.h"
-#include "models/layer_ops.h"
+#include "models/backend/layer_backend.h"
 #include "models/model.h"
-#include "models/weights/weight_loader.h"
 #include "speculation/tree/tree_choices.h"
 
 namespace outrider {
@@ -37,8 +37,9 @@ Result<TreeChoices> medusa_tree(const HeadFile& head, size_t nodes);
 class MedusaHeads {
  public:
   // Errors: tensors that are missing, of another shape, or not a Medusa drafter's; another target's.
+  // `backend`, which computes the target, must outlive the heads.
   static Result<std::unique_ptr<MedusaHeads>> load(const HeadFile& head, const ModelConfig& target,
-                                                   const ModelOptions& options);
+                                                   LayerBackend& backend, const ModelOptions& options);
 
   const MedusaShape& shape() const { return shape_; }
   int64_t weight_bytes() const;
@@ -46,24 +47,24 @@ class MedusaHeads {
   void reserve(int64_t rows);
 
   // The blocks of all heads over states [rows, hidden_size].
-  void start(const float* states, int64_t rows);
+  void start(FloatAddress states, int64_t rows);
   // One head's logits of these rows, [rows, vocab_size], valid until the next call. Call it once per head.
   std::span<const float> logits(int64_t head);
 
  private:
-  MedusaHeads(MedusaShape shape, const ModelOptions& options);
+  MedusaHeads(MedusaShape shape, LayerBackend& backend) : shape_(std::move(shape)), backend_(backend) {}
   Status load_weights(const HeadFile& head, const ModelOptions& options);
 
   MedusaShape shape_;
-  LayerOps ops_;
+  LayerBackend& backend_;
   WeightMemory memory_;
   Projection first_;                             // the first block of every head, side by side
   std::vector<std::vector<Projection>> blocks_;  // by head: those after it
   std::vector<Projection> outputs_;              // by head
   int64_t rows_ = 0;
-  Scratch products_;  // [rows, head_count * hidden_size]
-  Scratch states_;    // [head_count, rows, hidden_size]
-  Scratch logits_;    // [rows, vocab_size]
+  BackendRows products_{backend_};  // [rows, head_count * hidden_size]
+  BackendRows states_{backend_};    // [head_count, rows, hidden_size]
+  BackendRows logits_{backend_};    // [rows, vocab_size]
 };
 
 }  // namespace outrider

@@ -10,6 +10,7 @@
 
 #include "draft_heads/fake_head.h"
 #include "formats/torch/test_torch.h"
+#include "models/model_test_data.h"
 
 namespace outrider {
 namespace {
@@ -49,7 +50,9 @@ class Medusa : public testing::Test {
     OUTRIDER_TRY(const HeadFile head, open_head(path));
     EXPECT_EQ(head.method, Method::kMedusa);
     OUTRIDER_TRY(const KernelTable* table, select_kernels(kernels));
-    return MedusaHeads::load(head, target, {.kernels = table, .pool = &pool_, .weights = weights});
+    const ModelOptions options{.kernels = table, .pool = &pool_, .weights = weights};
+    backend_ = bare_backend(options);
+    return MedusaHeads::load(head, target, *backend_, options);
   }
   std::string refusal(const FakeHead& made, const ModelConfig& target = target_config()) {
     const auto loaded = load(made.write(), "reference", DType::kF32, target);
@@ -57,6 +60,7 @@ class Medusa : public testing::Test {
   }
 
   ThreadPool pool_{2};
+  std::unique_ptr<LayerBackend> backend_;  // of the heads loaded last
 };
 
 TEST_F(Medusa, AgreesWithPyTorch) {
@@ -75,7 +79,7 @@ TEST_F(Medusa, AgreesWithPyTorch) {
       const auto all = one["logits"].get<std::vector<double>>();
       auto expected = all.begin();
       const size_t rows = golden["rows"];
-      (*heads)->start(states.data(), golden["rows"]);
+      (*heads)->start(PlacedRows(*backend_, states), golden["rows"]);
       for (int64_t k = 0; k < golden["heads"]; ++k) {
         const auto logits = (*heads)->logits(k);
         for (size_t row = 0; row < rows; ++row) {
@@ -98,12 +102,13 @@ TEST_F(Medusa, RowsKeepTheirBitsInEveryBatch) {
     for (const std::string_view kernels : available_kernels()) {
       const auto heads = load(made.write(), kernels, weights);
       ASSERT_TRUE(heads.ok()) << heads.error().message;
-      (*heads)->start(states.data(), 5);
+      const PlacedRows placed(*backend_, states);
+      (*heads)->start(placed, 5);
       (*heads)->logits(0);
       const auto batched = (*heads)->logits(1);
       const std::vector<float> together(batched.begin(), batched.end());
       for (size_t row = 0; row < 5; ++row) {
-        (*heads)->start(states.data() + row * kHidden, 1);
+        (*heads)->start(placed + static_cast<int64_t>(row) * kHidden, 1);
         const auto alone = (*heads)->logits(1);
         ASSERT_TRUE(std::ranges::equal(alone, std::span(together).subspan(row * kVocab, kVocab)))
             << kernels << " " << dtype_name(weights) << " row " << row;

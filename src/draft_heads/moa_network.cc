@@ -22,14 +22,15 @@ LayerPlace place_of(const char* prefix, const ModelConfig& config) {
 MoaNetwork::MoaNetwork(MoaConfig config, Model& target, const ModelOptions& options)
     : config_(std::move(config)),
       target_(&target),
+      backend_(target.backend()),
       vocabulary_(&target),
-      layers_(config_.self_attention, options.kernels, options.pool) {
+      layers_(config_.self_attention, backend_, options.pool) {
   if (!config_.uses_layers) return;
-  target_layers_.emplace(config_.layer_self_attention, options.kernels, options.pool);
+  target_layers_.emplace(config_.layer_self_attention, backend_, options.pool);
   KvShape shape = target_layers_->kv_shape(1);
   shape.page_size = static_cast<int>(target.config().layer_count);
   shape.page_count = max_context();
-  layer_cache_ = std::make_unique<KvCache>(shape);
+  layer_cache_ = std::make_unique<KvCache>(shape, KvOptions(), backend_.make_storage(shape));
 }
 
 Result<std::unique_ptr<MoaNetwork>> MoaNetwork::load(const HeadFile& head, Model& target,
@@ -70,7 +71,7 @@ void MoaNetwork::reserve(int64_t rows) {
   const int64_t hidden = config_.self_attention.hidden_size;
   layers_.reserve(rows, {&self_attention_, 1});
   layers_.reserve(rows, {&cross_attention_, 1});
-  vocabulary_.reserve(layers_.ops(), rows);
+  vocabulary_.reserve(rows);
   states_.reserve(rows, hidden);
   normed_.reserve(rows, hidden);
   if (!config_.uses_layers) return;
@@ -83,33 +84,14 @@ void MoaNetwork::reserve(int64_t rows) {
       {.rows = context * count, .max_sequences = context, .max_entries = count, .page_size = count});
 }
 
-void MoaNetwork::gather_layers(std::span<const int32_t> slots, const KvCache& target_cache) {
-  const KvShape& shape = target_cache.shape();
-  const int64_t dim = shape.head_dim;
-  const int64_t rows = std::ssize(slots) * shape.layer_count;
-  const int shares = layers_.ops().shares_for(rows * dim);
-  layers_.ops().pool().run(shares, [&](Worker worker) {
-    const Range share = share_of(worker, rows);
-    for (int64_t row = share.begin; row < share.end; ++row) {
-      KvRow entry{.layer = row % shape.layer_count,
-                  .slot = slots[static_cast<size_t>(row / shape.layer_count)]};
-      // Head by head, keys beside values.
-      float* const out = by_layer_.data() + row * 2 * shape.kv_head_count * dim;
-      target_cache.storage().read(entry, out, 2 * dim);
-      entry.part = KvPart::kValues;
-      target_cache.storage().read(entry, out + dim, 2 * dim);
-    }
-  });
-}
-
-std::span<const float> MoaNetwork::pool_layers(std::span<const int32_t> slots, const KvCache& target_cache) {
+FloatAddress MoaNetwork::pool_layers(std::span<const int32_t> slots, const KvCache& target_cache) {
   const auto tokens = std::ssize(slots);
   OUTRIDER_CHECK(config_.uses_layers && tokens <= max_context());
   const int64_t count = target_->config().layer_count;
   const int64_t dim = pooled_size();
   by_layer_.reserve(tokens * count, dim);
   mean_.reserve(tokens, dim);
-  gather_layers(slots, target_cache);
+  backend_.read_entries({.cache = &target_cache, .layers = {0, count}, .slots = slots}, by_layer_.data());
   layer_batch_.clear();
   for (int32_t token = 0; token < tokens; ++token) {
     for (int32_t layer = 0; layer < count; ++layer) {
@@ -125,20 +107,16 @@ std::span<const float> MoaNetwork::pool_layers(std::span<const int32_t> slots, c
   }
   target_layers_->begin(layer_batch_, *layer_cache_);
   target_layers_->run(layer_self_attention_, 0, by_layer_.data(), /*keeps_wanted=*/false);
-  std::fill_n(mean_.data(), tokens * dim, 0.0f);
-  for (int64_t row = 0; row < tokens * count; ++row) {
-    float* sum = mean_.data() + row / count * dim;
-    for (int64_t i = 0; i < dim; ++i) sum[i] += by_layer_.data()[row * dim + i] / static_cast<float>(count);
-  }
-  return {mean_.data(), static_cast<size_t>(tokens * dim)};
+  backend_.average({.x = by_layer_.data(), .y = mean_.data(), .rows = tokens, .count = count, .dim = dim});
+  return mean_.data();
 }
 
-std::span<const float> MoaNetwork::states_of(const float* pooled, int64_t tokens) {
+FloatAddress MoaNetwork::states_of(FloatAddress pooled, int64_t tokens) {
   OUTRIDER_CHECK(config_.uses_layers && tokens <= max_context());
   const int64_t hidden = config_.self_attention.hidden_size;
   mixed_.reserve(tokens, hidden);
-  layers_.ops().project(to_hidden_, pooled, mixed_.data(), tokens);
-  return {mixed_.data(), static_cast<size_t>(tokens * hidden)};
+  backend_.project(to_hidden_, pooled, mixed_.data(), tokens);
+  return mixed_.data();
 }
 
 void MoaNetwork::embed(const ForwardBatch& batch) {
@@ -148,30 +126,29 @@ void MoaNetwork::embed(const ForwardBatch& batch) {
   target_->embed_tokens(batch.tokens, states_.data());
 }
 
-void MoaNetwork::add_context(const ForwardBatch& batch, const float* states, KvCache& cache) {
+void MoaNetwork::add_context(const ForwardBatch& batch, FloatAddress states, KvCache& cache) {
   if (batch.rows() == 0) return;
   embed(batch);
-  LayerOps& ops = layers_.ops();
   layers_.begin(batch, cache);
-  ops.normalize(states_.data(), self_attention_.attention_norm, normed_.data(), batch.rows());
+  backend_.normalize(states_.data(), self_attention_.attention_norm, normed_.data(), batch.rows());
   layers_.store(self_attention_, kSelf, normed_.data());
   if (!config_.uses_cross) return;
-  ops.normalize(states, cross_attention_.attention_norm, normed_.data(), batch.rows());
+  backend_.normalize(states, cross_attention_.attention_norm, normed_.data(), batch.rows());
   layers_.store_context(cross_attention_, kCross, normed_.data());
 }
 
-std::span<const float> MoaNetwork::run(const ForwardBatch& batch, KvCache& cache) {
+FloatAddress MoaNetwork::run(const ForwardBatch& batch, KvCache& cache) {
   if (batch.rows() > reserved_) reserve(batch.rows());
   embed(batch);
   layers_.begin(batch, cache);
   layers_.run(self_attention_, kSelf, states_.data(), /*keeps_wanted=*/false);
   if (config_.uses_cross) {
     layers_.see_prefix_only();
-    layers_.ops().normalize(states_.data(), cross_attention_.attention_norm, normed_.data(), batch.rows());
+    backend_.normalize(states_.data(), cross_attention_.attention_norm, normed_.data(), batch.rows());
     layers_.query(cross_attention_, normed_.data());
     layers_.finish(cross_attention_, kCross, states_.data());
   }
-  return {states_.data(), static_cast<size_t>(batch.rows() * config_.self_attention.hidden_size)};
+  return states_.data();
 }
 
 }  // namespace outrider

@@ -36,22 +36,22 @@ class MoaNetwork {
   // The keys (rotated, as cached) and values of all layers attend to one another, and their mean is taken:
   // [slots, pooled_size()] for the tokens in these slots of the target's cache. Valid until the next call. At
   // most max_context() slots.
-  std::span<const float> pool_layers(std::span<const int32_t> slots, const KvCache& target_cache);
+  FloatAddress pool_layers(std::span<const int32_t> slots, const KvCache& target_cache);
   int64_t pooled_size() const { return config_.layer_self_attention.hidden_size; }
   // The states that cross-attention reads, [tokens, hidden_size], from pooled layers [tokens, pooled_size()].
   // Valid until the next call. At most max_context() tokens.
-  std::span<const float> states_of(const float* pooled, int64_t tokens);
+  FloatAddress states_of(FloatAddress pooled, int64_t tokens);
 
   // Caches the committed tokens that are the rows of the batch; `states` [rows, hidden_size] are
   // what cross-attention reads of them; they are ignored where there is none.
-  void add_context(const ForwardBatch& batch, const float* states, KvCache& cache);
+  void add_context(const ForwardBatch& batch, FloatAddress states, KvCache& cache);
 
   // The states of drafted rows, [rows, hidden_size], valid until the next call: what the target's output head
   // reads, or its last `target_layers` layers.
-  std::span<const float> run(const ForwardBatch& batch, KvCache& cache);
+  FloatAddress run(const ForwardBatch& batch, KvCache& cache);
   // Logits of normalised states [rows, hidden_size], see HeadVocabulary::logits().
-  std::span<const float> logits(const float* states, int64_t rows) {
-    return vocabulary_.logits(layers_.ops(), states, rows);
+  std::span<const float> logits(FloatAddress states, int64_t rows) {
+    return vocabulary_.read_logits(states, rows);
   }
   // Whether it has rows of the target's output head, in place of the whole.
   bool has_own_output() const { return vocabulary_.has_own_output(); }
@@ -59,12 +59,11 @@ class MoaNetwork {
  private:
   MoaNetwork(MoaConfig config, Model& target, const ModelOptions& options);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
-  // [slots, layers of the target, keys and values of a layer]
-  void gather_layers(std::span<const int32_t> slots, const KvCache& target_cache);
   void embed(const ForwardBatch& batch);
 
   MoaConfig config_;
-  const Model* target_;
+  Model* target_;
+  LayerBackend& backend_;
   HeadVocabulary vocabulary_;
   HeadLayers layers_;
   std::optional<HeadLayers> target_layers_;  // that of layer self-attention
@@ -73,12 +72,12 @@ class MoaNetwork {
   Projection to_hidden_;                  // Ekv2E
   std::unique_ptr<KvCache> layer_cache_;  // a page per token, an entry per layer of the target
   ForwardBatch layer_batch_;
-  int64_t reserved_ = 0;  // rows
-  Scratch states_;        // [rows, hidden_size]
-  Scratch normed_;        // [rows, hidden_size]
-  Scratch by_layer_;      // [slots, layers, 2 * kv size of the target]
-  Scratch mean_;          // [slots, 2 * kv size of the target]
-  Scratch mixed_;         // [slots, hidden_size]
+  int64_t reserved_ = 0;            // rows
+  BackendRows states_{backend_};    // [rows, hidden_size]
+  BackendRows normed_{backend_};    // [rows, hidden_size]
+  BackendRows by_layer_{backend_};  // [slots, layers, 2 * kv size of the target]
+  BackendRows mean_{backend_};      // [slots, 2 * kv size of the target]
+  BackendRows mixed_{backend_};     // [slots, hidden_size]
 };
 
 }  // namespace outrider

@@ -117,16 +117,17 @@ std::vector<float> draft_levels(const nlohmann::json& golden, MoaNetwork& networ
                            std::span(parents).first(static_cast<size_t>(end)), first};
     batch.clear();
     append_tree(batch, own.kv, staged, level, LogitsWanted::kAll);
-    const std::span<const float> out = network.run(batch, *own.cache);
+    LayerBackend& backend = target->backend();
+    const FloatAddress out = network.run(batch, *own.cache);
     std::span<const float> rows;
     if (network.config().target_layers == 0) {
-      rows = target->output_head(out.data(), batch.rows());
+      rows = backend.read(target->output_head(out, batch.rows()), batch.rows() * target->config().vocab_size);
     } else {
       batch.clear();
       append_tree(batch, targets.kv, target_staged, level, LogitsWanted::kAll);
       batch.resume_layer = target->config().layer_count - network.config().target_layers;
       batch.resumed_rows = all_of(static_cast<size_t>(batch.rows()));
-      batch.resumed_states.assign(out.begin(), out.end());
+      batch.resumed_states = numbers_at(backend, out, batch.rows() * target->config().hidden_size);
       rows = target->forward(batch, *targets.cache);
     }
     logits.insert(logits.end(), rows.begin(), rows.end());
@@ -167,12 +168,17 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
   auto context = cache.stage(own.kv, static_cast<int>(committed.size())).value();
   ForwardBatch batch;
   append_chain(batch, own.kv, context, committed, LogitsWanted::kNone);
-  const std::span<const float> states =
+  LayerBackend& backend = target->backend();
+  const PlacedRows last(backend, last_hidden);
+  const FloatAddress states =
       variant.uses_lsa && variant.uses_cross
-          ? network.states_of(network.pool_layers(slots, *target_cache).data(), std::ssize(slots))
-          : last_hidden;
-  if (variant.uses_cross) expect_rows(states, committed.size(), 4, expected.at("context"));
-  network.add_context(batch, states.data(), cache);
+          ? network.states_of(network.pool_layers(slots, *target_cache), std::ssize(slots))
+          : last;
+  if (variant.uses_cross) {
+    expect_rows(numbers_at(backend, states, std::ssize(slots) * target->config().hidden_size),
+                committed.size(), 4, expected.at("context"));
+  }
+  network.add_context(batch, states, cache);
   context.commit(all_of(committed.size()), committed);
 
   const std::vector<float> logits = draft_levels(golden, network, target, own, targets);

@@ -46,7 +46,8 @@ class OutputRows : public testing::TestWithParam<std::string> {
     ForwardBatch batch;
     append_chain(batch, sequence, *stage, tokens, LogitsWanted::kLast);
     const auto features = fake_tensor("features", {3, (*loaded)->feature_size()});
-    const auto output = (*loaded)->forward({.batch = &batch, .cache = &cache, .inputs = features.data()});
+    const PlacedRows inputs(target->backend(), features);
+    const auto output = (*loaded)->forward({.batch = &batch, .cache = &cache, .inputs = inputs});
     return {output.logits.begin(), output.logits.end()};
   }
 

@@ -3,18 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/methods.h"
 #include "formats/hf/hf_config.h"
 
 namespace outrider {
 
-void RecurrentHead::join(const float* a, const float* b, float* out, int64_t rows, int64_t dim) {
-  for (int64_t row = 0; row < rows; ++row) {
-    out = std::copy_n(a + row * dim, dim, out);
-    out = std::copy_n(b + row * dim, dim, out);
-  }
+void RecurrentHead::join(FloatAddress a, FloatAddress b, FloatAddress out, int64_t rows, int64_t dim) {
+  backend_.copy_strided({a, dim, out, 2 * dim, rows, dim});
+  backend_.copy_strided({b, dim, out + dim, 2 * dim, rows, dim});
 }
 
 Result<JsonObject> layer_config_object(const HeadFile& head) {

@@ -41,16 +41,15 @@ class RecurrentHead {
   struct Pass {
     const ForwardBatch* batch = nullptr;
     KvCache* cache = nullptr;
-    int level = 0;  // of the tree; 0: committed tokens
-    const float* inputs =
-        nullptr;  // [rows, feature_size()]; below: the states of parents, [rows, state_size()]
-    const float* carried = nullptr;  // level 0, where states are carried: [sequences, state_size()]
-    bool wants_logits = true;        // of the rows that the batch says; else their states alone
-    float* entry_states = nullptr;   // level 0, where states are carried: takes those of all rows
+    int level = 0;              // of the tree; 0: committed tokens
+    FloatAddress inputs = {};   // [rows, feature_size()]; below: the states of parents, [rows, state_size()]
+    FloatAddress carried = {};  // level 0, where states are carried: [sequences, state_size()]
+    bool wants_logits = true;   // of the rows that the batch says; else their states alone
+    FloatAddress entry_states = {};  // level 0, where states are carried: takes those of all rows; or none
   };
   struct Output {
     std::span<const float> logits;  // [wanted rows, vocab_size of the target]
-    const float* states = nullptr;  // [wanted rows, state_size()], valid until the next pass
+    FloatAddress states;            // [wanted rows, state_size()], valid until the next pass
   };
   virtual Output forward(const Pass& pass) = 0;
   // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
@@ -66,7 +65,8 @@ class RecurrentHead {
         vocabulary_(target),
         hidden_size_(config.hidden_size),
         epsilon_(config.norm.epsilon),
-        layers_(config, options.kernels, options.pool) {}
+        backend_(target->backend()),
+        layers_(config, backend_, options.pool) {}
 
   Status pack(WeightLoader& loader) {
     OUTRIDER_TRY(memory_, loader.pack_all());
@@ -79,14 +79,16 @@ class RecurrentHead {
     return vocabulary_.plan_embedding(loader, "embed_tokens");
   }
   // out[rows, 2 dim] = [a, b]
-  void join(const float* a, const float* b, float* out, int64_t rows, int64_t dim);
+  void join(FloatAddress a, FloatAddress b, FloatAddress out, int64_t rows, int64_t dim);
+  Norm norm() const { return empty_norm(epsilon_); }
 
   Model* target_;
   FeatureTaps taps_;
   MaskedPlace masked_place_;
   HeadVocabulary vocabulary_;
   int64_t hidden_size_;
-  float epsilon_;
+  float epsilon_;  // of norms
+  LayerBackend& backend_;
   HeadLayers layers_;
   int64_t cache_layers_ = 1;
   WeightMemory memory_;

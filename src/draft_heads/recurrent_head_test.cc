@@ -49,7 +49,10 @@ Result<std::unique_ptr<RecurrentHead>> load(const fs::path& path, Model* target,
 // Runs a head over a text and a tree, as a drafter does.
 class HeadRun {
  public:
-  HeadRun(RecurrentHead* head, int page_size) : head_(head), cache_(shape_of(*head, page_size)) {
+  HeadRun(RecurrentHead* head, LayerBackend& backend, int page_size)
+      : head_(head),
+        backend_(backend),
+        cache_(shape_of(*head, page_size), KvOptions(), backend.make_storage(shape_of(*head, page_size))) {
     carried_.assign(static_cast<size_t>(head->state_size()), 0.0f);
   }
 
@@ -59,9 +62,11 @@ class HeadRun {
     KvTransaction& staged = *stage;
     ForwardBatch batch;
     append_chain(batch, sequence_, staged, tokens, LogitsWanted::kLast);
+    const PlacedRows inputs(backend_, {features, tokens.size() * static_cast<size_t>(head_->feature_size())});
+    const PlacedRows carried(backend_, carried_);
     const auto output =
-        head_->forward({.batch = &batch, .cache = &cache_, .inputs = features, .carried = carried_.data()});
-    std::copy_n(output.states, carried_.size(), carried_.begin());
+        head_->forward({.batch = &batch, .cache = &cache_, .inputs = inputs, .carried = carried});
+    carried_ = numbers_at(backend_, output.states, std::ssize(carried_));
     std::vector<int> path(tokens.size());
     std::iota(path.begin(), path.end(), 0);
     staged.commit(path, tokens);
@@ -79,7 +84,8 @@ class HeadRun {
     auto staged = cache_.stage(sequence_, count).value();
     ForwardBatch batch;
     append_chain(batch, sequence_, staged, tokens, LogitsWanted::kAll);
-    const auto output = head_->forward({.batch = &batch, .cache = &cache_, .inputs = inputs.data()});
+    const PlacedRows placed(backend_, inputs);
+    const auto output = head_->forward({.batch = &batch, .cache = &cache_, .inputs = placed});
     return {output.logits.begin(), output.logits.end()};
   }
 
@@ -90,7 +96,7 @@ class HeadRun {
     if (parents.empty()) return logits;
     auto stage = cache_.stage(sequence_, static_cast<int>(parents.size()));
     KvTransaction& staged = *stage;
-    const auto size = static_cast<size_t>(head_->state_size());
+    const int64_t size = head_->state_size();
     size_t begin = 0;
     for (int level = 1; begin < parents.size(); ++level) {
       size_t end = begin;
@@ -104,13 +110,13 @@ class HeadRun {
       append_tree(batch, sequence_, staged,
                   {std::span(tokens).first(end), std::span(parents).first(end), static_cast<int>(begin)},
                   LogitsWanted::kAll);
+      const PlacedRows placed(backend_, inputs);
       const auto output =
-          head_->forward({.batch = &batch, .cache = &cache_, .level = level, .inputs = inputs.data()});
+          head_->forward({.batch = &batch, .cache = &cache_, .level = level, .inputs = placed});
       for (size_t i = begin; i < end; ++i) {
         const auto row = output.logits.subspan((i - begin) * kVocab, kVocab);
         logits[i].assign(row.begin(), row.end());
-        const float* state = output.states + (i - begin) * size;
-        states[i].assign(state, state + size);
+        states[i] = numbers_at(backend_, output.states + static_cast<int64_t>(i - begin) * size, size);
       }
       begin = end;
     }
@@ -126,6 +132,7 @@ class HeadRun {
   }
 
   RecurrentHead* head_;
+  LayerBackend& backend_;
   KvCache cache_;
   KvSequence sequence_ = cache_.open({});
   std::vector<float> carried_;
@@ -144,17 +151,17 @@ void expect_logits(const std::vector<float>& found, const json& expected, int64_
 
 class RecurrentHeadTest : public testing::TestWithParam<std::string> {
  protected:
-  TestModel target_{{.name = "llama", .weights = DType::kF32}};
+  TestModel target_{{.name = "llama", .kernels = GetParam(), .weights = DType::kF32}};
   ThreadPool pool_{2};
 };
 
 // Entries of the golden's text in chunks of several lengths, then its tree.
-void expect_golden(RecurrentHead& head, const json& golden, int64_t stride) {
+void expect_golden(RecurrentHead& head, LayerBackend& backend, const json& golden, int64_t stride) {
   const auto text = golden["text"].get<std::vector<TokenId>>();
   auto features = fake_tensor("features", {std::ssize(text) - 1, head.feature_size()});
   for (float& feature : features) feature *= 5.0f;
   for (const int chunk : {1, 7, 19}) {
-    HeadRun run(&head, chunk == 7 ? 1 : 16);
+    HeadRun run(&head, backend, chunk == 7 ? 1 : 16);
     std::vector<float> root;
     for (size_t begin = 1; begin < text.size(); begin += static_cast<size_t>(chunk)) {
       const auto tokens = std::span(text).subspan(begin, std::min<size_t>(chunk, text.size() - begin));
@@ -178,7 +185,7 @@ TEST_P(RecurrentHeadTest, AgreesWithPyTorch) {
     const auto head =
         load(made.write(), &*target_, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
     ASSERT_TRUE(head.ok()) << head.error().message;
-    ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden, goldens["stride"]));
+    ASSERT_NO_FATAL_FAILURE(expect_golden(**head, target_->backend(), golden, goldens["stride"]));
   }
 }
 
@@ -191,11 +198,11 @@ TEST_P(RecurrentHeadTest, ModulesOfFamiliesAgreeWithTransformers) {
     SCOPED_TRACE(name);
     FakeHead made;
     fill_head(made, golden);
-    TestModel target({.name = name, .weights = DType::kF32});
+    TestModel target({.name = name, .kernels = GetParam(), .weights = DType::kF32});
     const auto head =
         load(made.write(), &*target, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
     ASSERT_TRUE(head.ok()) << head.error().message;
-    ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden, goldens["stride"]));
+    ASSERT_NO_FATAL_FAILURE(expect_golden(**head, target->backend(), golden, goldens["stride"]));
   }
 }
 
@@ -207,10 +214,11 @@ TEST_P(RecurrentHeadTest, ModulesInGgufFilesAreThoseOfDirectories) {
     SCOPED_TRACE(name);
     const fs::path file = fs::path(OUTRIDER_SOURCE_DIR "/tests/data/heads") / (name + "_module.gguf"s);
     for (const std::string& target_name : {std::string(name), name + ".gguf"s}) {
-      TestModel target({.name = target_name, .weights = DType::kF32});
+      TestModel target({.name = target_name, .kernels = GetParam(), .weights = DType::kF32});
       const auto head = load(file, &*target, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
       ASSERT_TRUE(head.ok()) << head.error().message;
-      ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden_named(goldens, name), goldens["stride"]));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_golden(**head, target->backend(), golden_named(goldens, name), goldens["stride"]));
     }
     const auto alone = find_head(file);
     ASSERT_TRUE(alone.ok() && *alone);
@@ -229,7 +237,7 @@ TEST_P(RecurrentHeadTest, MaskedPlacesAgreeWithPyTorch) {
   const auto text = golden["text"].get<std::vector<TokenId>>();
   auto features = fake_tensor("features", {std::ssize(text) - 1, (*head)->feature_size()});
   for (float& feature : features) feature *= 5.0f;
-  HeadRun run(head->get(), 4);
+  HeadRun run(head->get(), target_->backend(), 4);
   run.commit(std::span(text).subspan(1, text.size() - 2), features.data());
   const float* last = features.data() + (std::ssize(text) - 2) * (*head)->feature_size();
   const auto count = static_cast<int>(golden["masked"].size());
@@ -255,7 +263,7 @@ TEST_P(RecurrentHeadTest, MatricesMayBeStoredInEightBits) {
       EXPECT_TRUE(head.ok()) << head.error().message;
       const std::vector<TokenId> tokens = {5, 17, 40};
       const auto features = fake_tensor("features", {3, (*head)->feature_size()});
-      return HeadRun(head->get(), 16).commit(tokens, features.data());
+      return HeadRun(head->get(), target_->backend(), 16).commit(tokens, features.data());
     };
     const std::vector<float> stored = logits(FakeHead::Matrices::kBytes);
     EXPECT_EQ(stored, logits(FakeHead::Matrices::kRounded));
@@ -389,14 +397,14 @@ TEST_F(RecurrentHeadFile, CheckpointsOfTorchGiveTheSameLogits) {
     const fs::path path = made.write();
     fs::remove(path / "model.safetensors");
     std::ofstream(path / "pytorch_model.bin", std::ios::binary) << torch_checkpoint(made);
-    TestModel target({.name = "llama", .weights = DType::kF32});
+    TestModel target({.name = "llama", .kernels = "reference", .weights = DType::kF32});
     const auto head =
         load(path, &*target, {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = {}});
     ASSERT_TRUE(head.ok()) << head.error().message;
     const auto text = golden["text"].get<std::vector<TokenId>>();
     auto features = fake_tensor("features", {std::ssize(text) - 1, (*head)->feature_size()});
     for (float& feature : features) feature *= 5.0f;
-    HeadRun run(head->get(), 16);
+    HeadRun run(head->get(), target->backend(), 16);
     expect_logits(run.commit(std::span(text).subspan(1), features.data()), golden["logits"][0],
                   goldens["stride"]);
   }

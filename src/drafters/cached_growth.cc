@@ -26,8 +26,8 @@ KvShape CachedGrowth::cache_shape(KvShape shape, int64_t max_length, const Specu
 }
 
 CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context,
-                           const KvShape& shape, const Vocabulary& vocabulary)
-    : cache_(shape),
+                           const KvShape& shape, const Vocabulary& vocabulary, Model& model)
+    : cache_(shape, KvOptions(), model.make_storage(shape)),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       max_nodes_(max_tree_nodes(options)),

@@ -51,8 +51,9 @@ class CachedGrowth {
     // pass: a level has one distribution whatever the path. Such entries are never committed.
     std::optional<TokenId> mask = {};
   };
+  // `model` computes the drafts, or lends its backend to a head that does.
   CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context, const KvShape& shape,
-               const Vocabulary& vocabulary);
+               const Vocabulary& vocabulary, Model& model);
 
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }

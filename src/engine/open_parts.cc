@@ -293,7 +293,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
-  parts.cache = std::make_unique<KvCache>(shape);
+  parts.cache = std::make_unique<KvCache>(shape, KvOptions(), parts.target->make_storage(shape));
   OUTRIDER_RETURN_IF_ERROR(parts.target->share_cache(*parts.cache));
   parts.options.kv_pages = shape.page_count;
   parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());

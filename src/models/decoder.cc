@@ -21,7 +21,6 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, std::unique_pt
       pass_(config_, options.context, *backend_),
       stream_(config_, *backend_),
       embedded_(*backend_),
-      shared_(*backend_),
       features_(*backend_),
       logits_(*backend_),
       projected_inputs_(*backend_),
@@ -53,25 +52,10 @@ std::span<const float> Decoder::hidden_states() {
   return backend_->read(hidden_states_.data(), hidden_state_count_ * config_.hidden_size);
 }
 
-std::span<const float> Decoder::output_head(const float* states, int64_t rows) {
-  const int64_t count = rows * config_.hidden_size;
-  shared_.reserve(rows, config_.hidden_size);
+FloatAddress Decoder::output_head(FloatAddress states, int64_t rows) {
   logits_.reserve(rows, config_.vocab_size);
-  backend_->write({states, static_cast<size_t>(count)}, shared_.data());
-  compute_logits(shared_.data(), rows);
-  return backend_->read(logits_.data(), rows * config_.vocab_size);
-}
-
-void Decoder::normalize_output(const float* states, float* out, int64_t rows) const {
-  const std::span<const float> inputs(states, static_cast<size_t>(rows * config_.hidden_size));
-  if (weights_.final_norm.empty()) {
-    if (out != states) std::ranges::copy(inputs, out);
-    return;
-  }
-  shared_.reserve(rows, config_.hidden_size);
-  backend_->write(inputs, shared_.data());
-  backend_->normalize(shared_.data(), weights_.final_norm, shared_.data(), rows);
-  std::ranges::copy(backend_->read(shared_.data(), std::ssize(inputs)), out);
+  compute_logits(states, rows);
+  return logits_.data();
 }
 
 void Decoder::compute_logits(FloatAddress states, int64_t rows) {

@@ -39,12 +39,16 @@ class Decoder final : public Model {
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;
+  LayerBackend& backend() override { return *backend_; }
+  std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
+    return backend_->make_storage(shape);
+  }
   std::span<const float> hidden_states() override;
+  FloatAddress hidden_rows() override { return hidden_states_.data(); }
   std::span<const float> features() override;
   void measure_into(PassProfile* profile) override { backend_->measure_into(profile); }
-  void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
-  std::span<const float> output_head(const float* states, int64_t rows) override;
-  void normalize_output(const float* states, float* out, int64_t rows) const override;
+  void embed_tokens(std::span<const TokenId> tokens, FloatAddress out) override;
+  FloatAddress output_head(FloatAddress states, int64_t rows) override;
 
  private:
   // Takes the place of each layer in the cache, and the shape of the cache.
@@ -55,8 +59,6 @@ class Decoder final : public Model {
   void run_layers(const ForwardBatch& batch, const LayerSubset& layers);
   SubsetOutput finish(const ForwardBatch& batch);
   void embed(const ForwardBatch& batch);
-  // y[tokens, hidden_size] = rows of the embedding as they enter the first layer, without learned positions
-  void embed(std::span<const TokenId> tokens, FloatAddress y) const;
   // Takes the residual stream of the rows from the stage before.
   void enter();
   // Adds the resumed rows to the rows being computed.
@@ -106,8 +108,7 @@ class Decoder final : public Model {
   // One pass. Rows are those being computed where nothing else is said.
   BlockPass pass_;
   ResidualStream stream_;
-  mutable BackendRows embedded_;    // [rows, token_size], where that is not hidden_size
-  mutable BackendRows shared_;      // [rows, hidden_size]: of drafters that use a part of the target
+  BackendRows embedded_;            // [rows, token_size], where that is not hidden_size
   BackendRows features_;            // [batch rows, feature_size()]
   BackendRows logits_;              // [wanted rows, vocab_size]
   BackendRows projected_inputs_;    // [batch rows, layer_count, size]

@@ -8,17 +8,11 @@
 
 namespace outrider {
 
-void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
-  shared_.reserve(std::ssize(tokens), config_.hidden_size);
-  embed(tokens, shared_.data());
-  std::ranges::copy(backend_->read(shared_.data(), std::ssize(tokens) * config_.hidden_size), out);
-}
-
-void Decoder::embed(std::span<const TokenId> tokens, FloatAddress y) const {
-  if (weights_.input_projection.parts.empty()) return backend_->embed(tokens, y);
+void Decoder::embed_tokens(std::span<const TokenId> tokens, FloatAddress out) {
+  if (weights_.input_projection.parts.empty()) return backend_->embed(tokens, out);
   embedded_.reserve(std::ssize(tokens), config_.token_size());
   backend_->embed(tokens, embedded_.data());
-  backend_->project(weights_.input_projection, embedded_.data(), y, std::ssize(tokens));
+  backend_->project(weights_.input_projection, embedded_.data(), out, std::ssize(tokens));
 }
 
 void Decoder::embed(const ForwardBatch& batch) {
@@ -28,7 +22,7 @@ void Decoder::embed(const ForwardBatch& batch) {
     OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
     tokens_.push_back(token);
   }
-  embed(tokens_, stream_.hidden());
+  embed_tokens(tokens_, stream_.hidden());
   if (weights_.positions) add_positions(batch);
   if (weights_.layer_inputs) compute_layer_inputs(batch);
 }
@@ -51,7 +45,7 @@ void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
   const LayerInputTable& inputs = *weights_.layer_inputs;
   const int64_t width = inputs.projection.n;
   const FloatAddress projected = projected_inputs_.data();
-  embed(batch.tokens, stream_.normed());
+  embed_tokens(batch.tokens, stream_.normed());
   backend_->project(inputs.projection, stream_.normed(), projected, batch.rows());
   backend_->scale(1.0F / std::sqrt(static_cast<float>(config_.hidden_size)), projected, batch.rows() * width);
   backend_->normalize(projected, inputs.norm, projected, batch.rows() * config_.layer_count);

@@ -54,7 +54,9 @@ TEST_P(States, AreTheInputsOfTheOutputHead) {
         EXPECT_TRUE(std::equal(&whole.states[row * size], &whole.states[row * size] + size,
                                &model->features()[row * 2 * size + size]));
     }
-    const auto logits = model->output_head(whole.states.data(), kRows);
+    const PlacedRows states(model->backend(), whole.states);
+    const auto logits =
+        model->backend().read(model->output_head(states, kRows), kRows * model->config().vocab_size);
     for (int row = 0; row < kRows; ++row)
       EXPECT_EQ(logits_row(logits, row, *model), whole.logits[static_cast<size_t>(row)]) << row;
     const Outputs some = run(model, {3, 8}, {1, 2, 3, 7});

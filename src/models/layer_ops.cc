@@ -186,6 +186,22 @@ void LayerOps::normalize(const float* x, const Norm& norm, float* y, int64_t row
              [&](Worker worker) { run_norm(*kernels_, norm, {.x = x, .y = y, .rows = rows}, worker); });
 }
 
+void LayerOps::normalize_parts(const float* x, std::span<const Norm> parts, float* y, int64_t rows) const {
+  const auto dim = std::ssize(parts.front().weight);
+  const int64_t width = std::ssize(parts) * dim;
+  const OperationTimer timer = time("norms", moves(2 * rows * width));
+  pool_->run(shares_for(rows * width), [&](Worker worker) {
+    const Range share = share_of(worker, rows);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      for (int64_t part = 0; part < std::ssize(parts); ++part) {
+        const int64_t begin = row * width + part * dim;
+        run_norm(*kernels_, parts[static_cast<size_t>(part)], {.x = x + begin, .y = y + begin, .rows = 1},
+                 kAlone);
+      }
+    }
+  });
+}
+
 void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
   const int64_t dim = args.dim;
   const OperationTimer timer = time("sums and norms", moves(4 * args.rows * dim));

@@ -89,6 +89,8 @@ class LayerOps {
   void normalize(const float* x, std::span<const float> weight, float* y, int64_t rows, float epsilon) const;
   // y = norm(x), [rows, size]; y may be x.
   void normalize(const float* x, const Norm& norm, float* y, int64_t rows) const;
+  // A row has the parts of all norms side by side, which are of one size; y may be x.
+  void normalize_parts(const float* x, std::span<const Norm> parts, float* y, int64_t rows) const;
   // x += delta, then y = norm(x) unless the norm is empty
   struct AddAndNormalize {
     float* x = nullptr;            // [rows, dim]

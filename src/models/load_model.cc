@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "formats/families.h"
-#include "models/backend/host_backend.h"
+#include "models/backend/backend_kinds.h"
 #include "models/decoder.h"
 #include "models/decoder_weights.h"
 #include "models/model.h"
@@ -74,8 +74,8 @@ Result<std::unique_ptr<Model>> Model::load(const ModelFile& file, const ModelOpt
   OUTRIDER_RETURN_IF_ERROR(check_parts(file, *family));
   OUTRIDER_RETURN_IF_ERROR(check_division(file.config, options.part));
   try {
-    OUTRIDER_TRY(DecoderWeights weights, load_decoder_weights(file, options));
-    auto backend = std::make_unique<HostBackend>(file.config, options, std::move(weights));
+    OUTRIDER_TRY(auto backend,
+                 make_backend(file.config, options, [&] { return load_decoder_weights(file, options); }));
     return std::unique_ptr<Model>(std::make_unique<Decoder>(file.config, options, std::move(backend)));
   } catch (const std::bad_alloc&) {
     return resource_error(

@@ -12,6 +12,7 @@
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
+#include "models/backend/float_address.h"
 #include "models/forward_batch.h"
 #include "models/pass_profile.h"
 #include "models/sharding/shard.h"
@@ -19,6 +20,8 @@
 #include "outrider/result.h"
 
 namespace outrider {
+
+class LayerBackend;
 
 struct ModelOptions {
   const KernelTable* kernels = nullptr;
@@ -109,9 +112,17 @@ class Model {
   // them run the same passes, and the first shard of the last stage has the logits and the states.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
+  // What computes this model: draft heads compute with it, too. Addresses of its rows are good in all
+  // backends of one kind.
+  virtual LayerBackend& backend() = 0;
+  // The memory of a cache that this model writes.
+  virtual std::unique_ptr<KvStorage> make_storage(const KvShape& shape) = 0;
+
   // The outputs of the final norm for batch.hidden_state_rows of the last pass, [hidden_state_rows,
   // hidden_size], valid until the next one.
   virtual std::span<const float> hidden_states() = 0;
+  // The same in the memory of backend().
+  virtual FloatAddress hidden_rows() = 0;
 
   // Runs a part of the network and writes the keys and values of the layers whose attention runs; they equal
   // those of forward() where all layers before run whole. Precondition: logits of every row are wanted,
@@ -133,14 +144,12 @@ class Model {
   // Every later pass adds the times of its operations to the profile, which must outlive them; nullptr: none.
   virtual void measure_into(PassProfile* profile) = 0;
 
-  // The next three are parts of the target that drafters share. Rows of its
-  // embedding as they enter the first layer, [tokens, hidden_size], but without learned positions:
-  virtual void embed_tokens(std::span<const TokenId> tokens, float* out) const = 0;
+  // The next two are parts of the target that drafters share, over rows in the memory of backend(). Rows of
+  // its embedding as they enter the first layer, [tokens, hidden_size], but without learned positions:
+  virtual void embed_tokens(std::span<const TokenId> tokens, FloatAddress out) = 0;
   // The output head without the final norm: `states` is [rows, hidden_size], the result [rows, vocab_size],
   // valid until the next call or pass.
-  virtual std::span<const float> output_head(const float* states, int64_t rows) = 0;
-  // The final norm of [rows, hidden_size]; `out` may be `states`.
-  virtual void normalize_output(const float* states, float* out, int64_t rows) const = 0;
+  virtual FloatAddress output_head(FloatAddress states, int64_t rows) = 0;
 };
 
 }  // namespace outrider

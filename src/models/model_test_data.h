@@ -14,6 +14,7 @@
 
 #include "formats/model_file.h"
 #include "formats/random_model.h"
+#include "models/backend/host_backend.h"
 #include "models/model.h"
 
 namespace outrider {
@@ -161,11 +162,37 @@ inline std::vector<float> numbers_of_run(Model& model, KvCache& cache) {
   }
   for (const auto& row : run_chunk(model, cache, sequence, random_tokens(1, model.config().vocab_size, 3)))
     add(row);
-  std::vector<float> states(static_cast<size_t>(2 * model.config().hidden_size));
+  LayerBackend& backend = model.backend();
+  BackendRows states(backend);
+  states.reserve(2, model.config().hidden_size);
   model.embed_tokens(random_tokens(2, model.config().vocab_size, 4), states.data());
-  add(states);
-  add(model.output_head(states.data(), 2));
+  add(backend.read(states.data(), 2 * model.config().hidden_size));
+  add(backend.read(model.output_head(states.data(), 2), 2 * model.config().vocab_size));
   return numbers;
+}
+
+// A backend beside which there is no model.
+inline std::unique_ptr<LayerBackend> bare_backend(const ModelOptions& options) {
+  return std::make_unique<HostBackend>(ModelConfig(), options, DecoderWeights());
+}
+
+// Numbers of a test in the memory of a backend.
+class PlacedRows {
+ public:
+  PlacedRows(LayerBackend& backend, std::span<const float> numbers) : rows_(backend) {
+    rows_.reserve(1, std::ssize(numbers));
+    backend.write(numbers, rows_.data());
+  }
+  operator FloatAddress() const { return rows_.data(); }
+  FloatAddress operator+(int64_t count) const { return rows_.data() + count; }
+
+ private:
+  BackendRows rows_;
+};
+
+inline std::vector<float> numbers_at(LayerBackend& backend, FloatAddress from, int64_t count) {
+  const std::span<const float> numbers = backend.read(from, count);
+  return {numbers.begin(), numbers.end()};
 }
 
 // The parameter of a test suite that runs with several models, kernel tables and weight types.

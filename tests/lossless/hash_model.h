@@ -40,11 +40,15 @@ class HashModel : public Model {
   void tap(FeatureTaps taps) override { OUTRIDER_CHECK(taps.count() == 0); }  // it has no inner state
   int64_t feature_size() const override { return 0; }
   std::span<const float> features() override { return {}; }
-  void measure_into(PassProfile*) override {}  // it has no operations
+  void measure_into(PassProfile*) override {}         // it has no operations
+  LayerBackend& backend() override { std::abort(); }  // it has no operations
+  std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
+    return std::make_unique<HostPages>(shape);
+  }
   std::span<const float> hidden_states() override { return {}; }
-  void embed_tokens(std::span<const TokenId>, float*) const override {}
-  std::span<const float> output_head(const float*, int64_t) override { return {}; }
-  void normalize_output(const float*, float*, int64_t) const override {}
+  FloatAddress hidden_rows() override { return {}; }
+  void embed_tokens(std::span<const TokenId>, FloatAddress) override {}
+  FloatAddress output_head(FloatAddress, int64_t) override { return {}; }
 
   // [vocab]: the logits after `tokens`, computed without a batch or a cache.
   std::vector<float> logits_after(std::span<const TokenId> tokens) const;

@@ -75,11 +75,15 @@ TEST_F(MedusaTest, AGreedyTreeHoldsTheListedRanksOfTheHeads) {
   TokenTree tree(8);
   ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
 
-  const auto heads = MedusaHeads::load(*open_head(path_), (*parts)->target->config(),
+  LayerBackend& backend = (*parts)->target->backend();
+  const auto heads = MedusaHeads::load(*open_head(path_), (*parts)->target->config(), backend,
                                        {.kernels = *select_kernels((*parts)->info.kernels),
                                         .pool = (*parts)->pool.get(),
                                         .weights = std::nullopt});
-  (*heads)->start(state.data() + kHidden, 1);
+  BackendRows states(backend);
+  states.reserve(1, kHidden);
+  states.write(std::span(state).last(kHidden), 0);
+  (*heads)->start(states.data(), 1);
   const auto first = likeliest((*heads)->logits(0), 2);
   const auto second = likeliest((*heads)->logits(1), 3);
   const auto third = likeliest((*heads)->logits(2), 1);

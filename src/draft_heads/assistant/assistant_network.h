@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
-#include "models/layer_ops.h"
+#include "draft_heads/head_layer.h"
+#include "models/backend/layer_backend.h"
 #include "models/model.h"
 #include "models/rotary_embedding.h"
-#include "models/weights/weight_loader.h"
 
 namespace outrider {
 
@@ -47,50 +47,51 @@ class AssistantNetwork {
   };
   struct Output {
     std::span<const float> logits;  // [rows, vocab_size]
-    std::span<const float> states;  // [rows, hidden size of the target]
+    FloatAddress states;            // [rows, hidden size of the target]
   };
   // states [rows, hidden size of the target]: what each row reads beside its token. The output is valid until
   // the next call.
-  Output run(std::span<const Row> rows, const float* states, KvCache& cache);
+  Output run(std::span<const Row> rows, FloatAddress states, KvCache& cache);
 
  private:
-  // Norms before and after each of the two parts of a layer, and its matrices.
-  struct Layer {
-    std::vector<float> input_norm, attention_norm, mlp_norm, output_norm, q_norm;
-    Projection query, attention_output, gate_up, down;
-    float scalar = 1.0f;
-    AttentionShape shape;
+  // Its attention has queries alone.
+  struct Layer : DecoderLayer {
+    Norm attention_output_norm, mlp_output_norm;  // [hidden]
+    float scalar = 1.0f;                          // of the residual stream after the layer
   };
 
-  AssistantNetwork(AssistantConfig config, Model* target, const ModelOptions& options);
+  AssistantNetwork(AssistantConfig config, Model* target);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
   Status load_layer(const HeadFile& head, WeightLoader& loader, size_t index);
-  void enter(std::span<const Row> rows, const float* states);
+  void enter(std::span<const Row> rows, FloatAddress states);
   void run_layer(size_t index, int64_t rows, KvCache& cache);
-  void add_normed(std::span<const float> norm, int64_t rows);
-  void make_logits(int64_t rows);
-  void make_cluster_logits(const float* state, const float* clusters, float* logits);
+  void add_normed(const Norm& norm, int64_t rows);
+  std::span<const float> make_logits(int64_t rows);
+  void make_cluster_logits(FloatAddress state, std::span<const float> clusters, std::span<float> logits);
 
   AssistantConfig config_;
   Model* target_;
-  LayerOps ops_;
+  LayerBackend& backend_;
   std::vector<RotaryEmbedding> ropes_;  // of config_.layers.ropes
   WeightMemory memory_;
   int64_t weight_bytes_ = 0;
   Projection before_, after_, clusters_, output_;
   PackedMatrix embeddings_;        // [vocab_size, hidden], where there are clusters
   std::vector<TokenId> ordering_;  // [vocab_size]: tokens by cluster
-  std::vector<float> norm_;
+  Norm norm_;
   std::vector<Layer> layers_;
+  std::vector<AttentionShape> shapes_;  // by layer
   // Scratch of a pass, and the entries that its rows see.
   std::vector<int32_t> pages_, numbers_;
   std::vector<AttentionRow> seen_;
   std::vector<int32_t> positions_;
   std::vector<TokenId> tokens_;
   std::vector<size_t> order_;
-  std::vector<float> row_;
-  Scratch embedded_, joined_, hidden_, normed_, queries_, attended_, delta_, gate_up_rows_, gated_,
-      rotations_, cluster_logits_, logits_, states_;
+  std::vector<TokenId> likely_;  // tokens of the used clusters
+  std::vector<float> rotations_, clustered_logits_;
+  BackendRows embedded_{backend_}, joined_{backend_}, hidden_{backend_}, normed_{backend_},
+      queries_{backend_}, attended_{backend_}, delta_{backend_}, gate_up_rows_{backend_}, gated_{backend_},
+      cluster_logits_{backend_}, logits_{backend_}, states_{backend_};
 };
 
 }  // namespace outrider

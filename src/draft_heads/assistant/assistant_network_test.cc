@@ -56,8 +56,8 @@ void fill_cache(KvCache& cache, const KvTransaction& staged, int64_t layer, cons
 }
 
 // Three drafts in one pass, and a second level after it.
-void check_rows(AssistantNetwork& network, const KvSequence& sequence, KvCache& cache, const json& golden,
-                size_t stride) {
+void check_rows(AssistantNetwork& network, LayerBackend& backend, const KvSequence& sequence, KvCache& cache,
+                const json& golden, size_t stride) {
   const json& drafts = golden["rows"];
   std::vector<float> states;
   for (size_t i = 0; i < drafts.size(); ++i) {
@@ -67,7 +67,8 @@ void check_rows(AssistantNetwork& network, const KvSequence& sequence, KvCache& 
   for (size_t level = 0; level < 2; ++level) {
     std::vector<AssistantNetwork::Row> rows;
     for (const json& draft : drafts) rows.push_back({draft["tokens"][level], &sequence});
-    const AssistantNetwork::Output output = network.run(rows, states.data(), cache);
+    const AssistantNetwork::Output output = network.run(rows, PlacedRows(backend, states), cache);
+    states = numbers_at(backend, output.states, std::ssize(states));
     const size_t vocab = output.logits.size() / rows.size();
     for (size_t i = 0; i < rows.size(); ++i) {
       const json &logits = drafts[i]["logits"][level], &state = drafts[i]["states"][level];
@@ -75,9 +76,8 @@ void check_rows(AssistantNetwork& network, const KvSequence& sequence, KvCache& 
         ASSERT_NEAR(output.logits[i * vocab + j * stride], logits[j].get<double>(), 1e-4)
             << "row " << i << " of level " << level << ", token " << j * stride;
       for (size_t j = 0; j < state.size(); ++j)
-        ASSERT_NEAR(output.states[i * kTargetHidden + j], state[j].get<double>(), 1e-4) << i << " " << level;
+        ASSERT_NEAR(states[i * kTargetHidden + j], state[j].get<double>(), 1e-4) << i << " " << level;
     }
-    states.assign(output.states.begin(), output.states.end());
   }
 }
 
@@ -109,7 +109,7 @@ TEST_P(AssistantGolden, AgreesWithPyTorch) {
     std::vector<int> path(text.size());
     std::iota(path.begin(), path.end(), 0);
     staged.commit(path, text);
-    check_rows(**loaded, sequence, *cache, golden, goldens["stride"]);
+    check_rows(**loaded, target->backend(), sequence, *cache, golden, goldens["stride"]);
     if (HasFatalFailure()) return;
   }
 }

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
-#include "models/layer_ops.h"
-#include "models/weights/weight_loader.h"
+#include "models/backend/layer_backend.h"
 
 namespace outrider {
 
@@ -25,22 +24,25 @@ class BlockConvolution {
   };
   enum Side { kBefore, kAfter };
 
+  explicit BlockConvolution(LayerBackend& backend) : backend_(backend) {}
+
   // `prefix`: "layers.0.attention_conv."
   static void append_tensors(const std::string& prefix, const Sizes& sizes, std::vector<HeadTensor>& tensors);
   // Must not move before the loader has packed all.
   Status plan(const std::string& prefix, const Sizes& sizes, const HeadFile& head, WeightLoader& loader);
-  void reserve(LayerOps& ops, int64_t rows);
+  void reserve(int64_t rows);
 
   // Makes the weights of the places from their inputs [rows, hidden], the rows of blocks of `block` places.
-  void weigh(LayerOps& ops, const float* input, int64_t rows);
+  void weigh(FloatAddress input, int64_t rows);
   // Changes these rows in place. Precondition: weigh() of the same rows.
-  void apply(Side side, float* x, int64_t rows, int64_t block);
+  void apply(Side side, FloatAddress x, int64_t rows, int64_t block);
 
  private:
+  LayerBackend& backend_;
   Sizes sizes_;
-  std::vector<float> base_;  // [2, taps, hidden]
-  Projection own_;           // [own(), hidden]
-  Scratch weights_;          // [rows, 2, taps, groups]
+  std::vector<float> base_;        // [2, taps, hidden]
+  Projection own_;                 // [own(), hidden]
+  BackendRows weights_{backend_};  // [rows, 2, taps, groups]
 };
 
 }  // namespace outrider

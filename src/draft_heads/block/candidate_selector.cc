@@ -51,29 +51,33 @@ void CandidateSelector::choose(std::span<const float> place) {
   chosen_.resize(static_cast<size_t>(count));
 }
 
-std::span<const float> CandidateSelector::logits(LayerOps& ops, std::span<const float> place,
-                                                 const float* state, std::span<const TokenId> before) {
+std::span<const float> CandidateSelector::logits(FloatAddress place, FloatAddress state,
+                                                 std::span<const TokenId> before) {
   const auto rank = static_cast<size_t>(sizes_.rank);
   const auto vocab = static_cast<size_t>(sizes_.vocab);
-  choose(place.first(std::min(place.size(), vocab)));
-  gates_.resize(rank);
-  latent_.resize(rank);
-  codes_.resize(chosen_.size() * rank);
-  ops.reserve(gate_, 1);
-  ops.project(gate_, state, gates_.data(), 1);
-  for (size_t i = 0; i < chosen_.size(); ++i) unpack_row(after_, chosen_[i], codes_.data() + i * rank);
-  logits_.reserve(std::ssize(before), sizes_.vocab);
-  std::fill_n(logits_.data(), before.size() * vocab, -std::numeric_limits<float>::infinity());
+  const std::span<const float> own = backend_.read(place, sizes_.vocab);
+  choose(own);
+  gates_.reserve(1, sizes_.rank);
+  codes_.reserve(std::ssize(chosen_), sizes_.rank);
+  latent_.reserve(std::ssize(before), sizes_.rank);
+  backend_.reserve_product(gate_, 1);
+  backend_.project(gate_, state, gates_.data(), 1);
+  backend_.look_up(after_, chosen_, codes_.data());
+  backend_.look_up(before_, before, latent_.data());
+  const std::span<const float> gates = backend_.read(gates_.data(), sizes_.rank);
+  const std::span<const float> codes = backend_.read(codes_.data(), std::ssize(chosen_) * sizes_.rank);
+  const std::span<const float> latent = backend_.read(latent_.data(), std::ssize(before) * sizes_.rank);
+  gated_.resize(rank);
+  logits_.assign(before.size() * vocab, -std::numeric_limits<float>::infinity());
   for (size_t row = 0; row < before.size(); ++row) {
-    unpack_row(before_, before[row], latent_.data());
-    for (size_t r = 0; r < rank; ++r) latent_[r] *= gates_[r];
+    for (size_t r = 0; r < rank; ++r) gated_[r] = latent[row * rank + r] * gates[r];
     for (size_t i = 0; i < chosen_.size(); ++i) {
       const auto token = static_cast<size_t>(chosen_[i]);
-      logits_.data()[row * vocab + token] = std::inner_product(
-          latent_.begin(), latent_.end(), codes_.begin() + static_cast<ptrdiff_t>(i * rank), place[token]);
+      logits_[row * vocab + token] = std::inner_product(
+          gated_.begin(), gated_.end(), codes.begin() + static_cast<ptrdiff_t>(i * rank), own[token]);
     }
   }
-  return {logits_.data(), before.size() * vocab};
+  return logits_;
 }
 
 }  // namespace outrider

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
-#include "models/layer_ops.h"
-#include "models/weights/weight_loader.h"
+#include "models/backend/layer_backend.h"
 
 namespace outrider {
 
@@ -22,7 +21,7 @@ class CandidateSelector {
   static bool is_in(const HeadFile& head);
   static void append_tensors(const Sizes& sizes, std::vector<HeadTensor>& tensors);
 
-  explicit CandidateSelector(const Sizes& sizes) : sizes_(sizes) {}
+  CandidateSelector(const Sizes& sizes, LayerBackend& backend) : sizes_(sizes), backend_(backend) {}
   // `loader` is one of a file that has passed through with_table_names().
   Status plan(WeightLoader& loader);
   // The file with names of the two codebooks that end like those of all matrices.
@@ -30,20 +29,21 @@ class CandidateSelector {
 
   // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state
   // [hidden]; -inf for all but the candidates. Valid until the next call.
-  std::span<const float> logits(LayerOps& ops, std::span<const float> place, const float* state,
-                                std::span<const TokenId> before);
+  std::span<const float> logits(FloatAddress place, FloatAddress state, std::span<const TokenId> before);
 
  private:
   void choose(std::span<const float> place);
 
   Sizes sizes_;
-  Projection gate_;              // [rank, hidden]
-  PackedMatrix before_, after_;  // [vocab, rank]
-  std::vector<TokenId> chosen_;  // candidates of a place
-  std::vector<float> gates_;     // [rank]
-  std::vector<float> latent_;    // [rank]
-  std::vector<float> codes_;     // [candidates, rank]
-  Scratch logits_;               // [tokens, vocab]
+  LayerBackend& backend_;
+  Projection gate_;               // [rank, hidden]
+  PackedMatrix before_, after_;   // [vocab, rank]
+  std::vector<TokenId> chosen_;   // candidates of a place
+  BackendRows gates_{backend_};   // [rank]
+  BackendRows codes_{backend_};   // [candidates, rank]
+  BackendRows latent_{backend_};  // [tokens, rank]
+  std::vector<float> gated_;      // [rank]
+  std::vector<float> logits_;     // [tokens, vocab]
 };
 
 }  // namespace outrider

@@ -14,7 +14,7 @@
 #include "draft_heads/vocabulary/output_rows.h"
 #include "formats/families.h"
 #include "formats/model_tensors.h"
-#include "models/backend/host_backend.h"
+#include "models/backend/backend_kinds.h"
 #include "models/decoder.h"
 
 namespace outrider {
@@ -105,12 +105,12 @@ class FamilyModule final : public RecurrentHead {
 
   ModelConfig config_;  // of the layer
   bool goes_on_normed_ = false;
-  std::vector<float> embedding_norm_, hidden_norm_, norm_;
+  Norm embedding_norm_ = norm(), hidden_norm_ = norm(), norm_ = norm();
   Projection fc_;  // [hidden, 2 hidden]: embedding, state
   std::optional<Decoder> layer_;
-  ForwardBatch batch_;                  // the rows of a pass as they enter the layer
-  Scratch embedded_, hidden_, joined_;  // [rows, hidden], joined twice that
-  Scratch normed_;                      // [wanted rows, hidden]
+  ForwardBatch batch_;  // the rows of a pass as they enter the layer
+  BackendRows embedded_{backend_}, hidden_{backend_}, joined_{backend_};  // [rows, hidden], joined twice that
+  BackendRows normed_{backend_};                                          // [wanted rows, hidden]
 };
 
 Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options) {
@@ -121,39 +121,48 @@ Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const M
   const MtpNames names = layout.names(0);
   goes_on_normed_ = layout.is_qwen;
   WeightLoader loader(file, options);
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, embedding_norm_));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, hidden_norm_));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, norm_));
-  for (auto* norm : {&embedding_norm_, &hidden_norm_, &norm_})
-    if (config_.norm.adds_one) add_one(*norm);
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, embedding_norm_.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, hidden_norm_.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, norm_.weight));
+  for (Norm* norm : {&embedding_norm_, &hidden_norm_, &norm_})
+    if (config_.norm.adds_one) add_one(norm->weight);
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, fc_));
   OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, file, head.output_rows));
-  DecoderWeights weights;
-  weights.layers = make_layers(config_);
-  OUTRIDER_RETURN_IF_ERROR(load_layer(
-      loader, config_, {.prefix = tensors.layer_prefix(), .input_size = hidden_size_}, weights.layers[0]));
   OUTRIDER_RETURN_IF_ERROR(pack(loader));
-  layer_.emplace(config_, options, std::make_unique<HostBackend>(config_, options, std::move(weights)));
+  int64_t layer_bytes = 0;
+  const auto load_weights = [&]() -> Result<DecoderWeights> {
+    WeightLoader layer_loader(file, options);
+    DecoderWeights weights;
+    weights.layers = make_layers(config_);
+    OUTRIDER_RETURN_IF_ERROR(load_layer(layer_loader, config_,
+                                        {.prefix = tensors.layer_prefix(), .input_size = hidden_size_},
+                                        weights.layers[0]));
+    OUTRIDER_TRY(weights.memory, layer_loader.pack_all());
+    layer_bytes = layer_loader.packed_bytes();
+    return weights;
+  };
+  OUTRIDER_TRY(auto backend, make_backend(config_, options, load_weights));
+  layer_.emplace(config_, options, std::move(backend));
+  weight_bytes_ += layer_bytes;
   return {};
 }
 
 void FamilyModule::reserve(int64_t rows, int64_t wanted) {
-  for (Scratch* scratch : {&embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
+  for (BackendRows* scratch : {&embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
   joined_.reserve(rows, 2 * hidden_size_);
   batch_.resumed_rows.reserve(static_cast<size_t>(rows));
   batch_.resumed_states.reserve(static_cast<size_t>(rows * hidden_size_));
-  layers_.ops().reserve(fc_, rows);
-  vocabulary_.reserve(layers_.ops(), wanted);
+  backend_.reserve_product(fc_, rows);
+  vocabulary_.reserve(wanted);
   if (!layer_->reserve(rows, 0).ok()) throw std::bad_alloc();
 }
 
 void FamilyModule::make_inputs(const Pass& pass, int64_t rows) {
-  LayerOps& ops = layers_.ops();
   vocabulary_.embed(pass.batch->tokens, embedded_.data());
-  ops.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows, epsilon_);
-  ops.normalize(pass.inputs, hidden_norm_, hidden_.data(), rows, epsilon_);
+  backend_.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows);
+  backend_.normalize(pass.inputs, hidden_norm_, hidden_.data(), rows);
   join(embedded_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
-  ops.project(fc_, joined_.data(), hidden_.data(), rows);
+  backend_.project(fc_, joined_.data(), hidden_.data(), rows);
 }
 
 RecurrentHead::Output FamilyModule::forward(const Pass& pass) {
@@ -166,12 +175,13 @@ RecurrentHead::Output FamilyModule::forward(const Pass& pass) {
   batch_.logits_rows.clear();
   batch_.resumed_rows.resize(static_cast<size_t>(rows));
   std::iota(batch_.resumed_rows.begin(), batch_.resumed_rows.end(), 0);
-  batch_.resumed_states.assign(hidden_.data(), hidden_.data() + rows * hidden_size_);
+  const std::span<const float> inputs = backend_.read(hidden_.data(), rows * hidden_size_);
+  batch_.resumed_states.assign(inputs.begin(), inputs.end());
   layer_->forward(batch_, *pass.cache);
   if (wanted == 0) return {};
-  const float* states = layer_->hidden_states().data();
-  layers_.ops().normalize(states, norm_, normed_.data(), wanted, epsilon_);
-  return {.logits = vocabulary_.logits(layers_.ops(), normed_.data(), wanted),
+  const FloatAddress states = layer_->hidden_rows();
+  backend_.normalize(states, norm_, normed_.data(), wanted);
+  return {.logits = vocabulary_.read_logits(normed_.data(), wanted),
           .states = goes_on_normed_ ? normed_.data() : states};
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draft_heads/mtp/mtp.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "draft_heads/gguf_module.h"
@@ -13,7 +12,7 @@ namespace outrider {
 namespace {
 
 struct Module {
-  std::vector<float> embedding_norm, hidden_norm, norm;
+  Norm embedding_norm, hidden_norm, norm;
   Projection fc;  // [hidden, 2 hidden]: embedding, state
   DecoderLayer layer;
 };
@@ -25,6 +24,7 @@ class Mtp final : public RecurrentHead {
     taps_.final_norm = true;
     cache_layers_ = layout.modules;
     modules_.resize(static_cast<size_t>(layout.modules));
+    for (Module& module : modules_) module.embedding_norm = module.hidden_norm = module.norm = norm();
   }
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
@@ -39,17 +39,17 @@ class Mtp final : public RecurrentHead {
  private:
   bool is_chained() const { return layout_.modules > 1; }
   Status load_module(WeightLoader& loader, const ModelConfig& config, int64_t index);
-  void run(const Pass& pass, size_t module, const float* inputs, float* states);
+  void run(const Pass& pass, size_t module, FloatAddress inputs, FloatAddress states);
   Output forward_chained(const Pass& pass);
-  void gather_inputs(const Pass& pass, size_t module, const float* previous);
-  const float* normalise(size_t module, const float* states, int64_t rows);
+  void gather_inputs(const Pass& pass, size_t module, FloatAddress previous);
+  FloatAddress normalise(size_t module, FloatAddress states, int64_t rows);
 
   MtpLayout layout_;
   std::vector<Module> modules_;
-  Scratch embedded_, hidden_, joined_;  // [rows, hidden], joined twice that
-  Scratch states_;                      // [rows, hidden] of each module in turn
-  Scratch inputs_;                      // [rows, hidden] of a module after the first
-  Scratch normed_, kept_;               // [wanted rows, hidden]; [wanted rows, state_size()]
+  BackendRows embedded_{backend_}, hidden_{backend_}, joined_{backend_};  // [rows, hidden], joined twice that
+  BackendRows states_{backend_};                   // [rows, hidden] of each module in turn
+  BackendRows inputs_{backend_};                   // [rows, hidden] of a module after the first
+  BackendRows normed_{backend_}, kept_{backend_};  // [wanted rows, hidden]; [wanted rows, state_size()]
 };
 
 void append_module_tensors(const ModelConfig& config, const MtpNames& names,
@@ -69,15 +69,16 @@ void append_module_tensors(const ModelConfig& config, const MtpNames& names,
 Status Mtp::load_module(WeightLoader& loader, const ModelConfig& config, int64_t index) {
   const MtpNames names = layout_.names(index);
   Module& module = modules_[static_cast<size_t>(index)];
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, module.embedding_norm));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, module.hidden_norm));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, module.norm));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_vector(names.embedding_norm, hidden_size_, module.embedding_norm.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, module.hidden_norm.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, module.norm.weight));
   OUTRIDER_RETURN_IF_ERROR(
       loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, module.fc));
   OUTRIDER_RETURN_IF_ERROR(
       load_decoder_layer(loader, config, {.prefix = names.layer, .input_size = hidden_size_}, module.layer));
   if (!layout_.is_qwen) return {};
-  for (auto* norm : {&module.embedding_norm, &module.hidden_norm, &module.norm}) add_one(*norm);
+  for (Norm* norm : {&module.embedding_norm, &module.hidden_norm, &module.norm}) add_one(norm->weight);
   add_one_to_norms(module.layer);
   return {};
 }
@@ -97,33 +98,32 @@ Status Mtp::load(const HeadFile& head, ModelConfig config, const ModelOptions& o
 
 // states[rows] of the module from inputs[rows, hidden]; then those of wanted rows alone, if it is the only
 // one.
-void Mtp::run(const Pass& pass, size_t index, const float* inputs, float* states) {
+void Mtp::run(const Pass& pass, size_t index, FloatAddress inputs, FloatAddress states) {
   const Module& module = modules_[index];
   const int64_t rows = pass.batch->rows();
-  LayerOps& ops = layers_.ops();
-  ops.normalize(embedded_.data(), module.embedding_norm, normed_.data(), rows, epsilon_);
-  ops.normalize(inputs, module.hidden_norm, hidden_.data(), rows, epsilon_);
+  backend_.normalize(embedded_.data(), module.embedding_norm, normed_.data(), rows);
+  backend_.normalize(inputs, module.hidden_norm, hidden_.data(), rows);
   join(normed_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
   layers_.begin(*pass.batch, *pass.cache, static_cast<int32_t>(index));
-  ops.project(module.fc, joined_.data(), states, rows);
+  backend_.project(module.fc, joined_.data(), states, rows);
   layers_.run(module.layer, static_cast<int64_t>(index), states, !is_chained());
 }
 
-const float* Mtp::normalise(size_t module, const float* states, int64_t rows) {
-  layers_.ops().normalize(states, modules_[module].norm, normed_.data(), rows, epsilon_);
+FloatAddress Mtp::normalise(size_t module, FloatAddress states, int64_t rows) {
+  backend_.normalize(states, modules_[module].norm, normed_.data(), rows);
   return normed_.data();
 }
 
 void Mtp::reserve(int64_t rows, int64_t wanted) {
-  for (Scratch* scratch : {&embedded_, &hidden_, &states_, &inputs_, &normed_})
+  for (BackendRows* scratch : {&embedded_, &hidden_, &states_, &inputs_, &normed_})
     scratch->reserve(rows, hidden_size_);
   joined_.reserve(rows, 2 * hidden_size_);
   if (is_chained()) kept_.reserve(wanted, state_size());
   for (const Module& module : modules_) {
-    layers_.ops().reserve(module.fc, rows);
+    backend_.reserve_product(module.fc, rows);
     layers_.reserve(rows, {&module.layer, 1});
   }
-  vocabulary_.reserve(layers_.ops(), wanted);
+  vocabulary_.reserve(wanted);
 }
 
 RecurrentHead::Output Mtp::forward(const Pass& pass) {
@@ -133,8 +133,8 @@ RecurrentHead::Output Mtp::forward(const Pass& pass) {
   run(pass, 0, pass.inputs, states_.data());
   const int64_t wanted = layers_.rows();
   if (wanted == 0) return {};
-  const float* normed = normalise(0, states_.data(), wanted);
-  return {.logits = vocabulary_.logits(layers_.ops(), normed, wanted),
+  const FloatAddress normed = normalise(0, states_.data(), wanted);
+  return {.logits = vocabulary_.read_logits(normed, wanted),
           .states = layout_.is_qwen ? normed : states_.data()};
 }
 
@@ -144,40 +144,39 @@ RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
   const ForwardBatch& batch = *pass.batch;
   const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
   const auto level = static_cast<size_t>(pass.level);
-  std::fill_n(kept_.data(), wanted * state_size(), 0.0f);
+  backend_.clear(kept_.data(), wanted * state_size());
   for (size_t k = level; k < modules_.size(); ++k) {
     const bool reads_features = k == 0;
+    const int64_t offset = static_cast<int64_t>(k) * hidden_size_;
     if (!reads_features) gather_inputs(pass, k, states_.data());
     run(pass, k, reads_features ? pass.inputs : inputs_.data(), states_.data());
-    for (int64_t row = 0; pass.entry_states != nullptr && row < batch.rows(); ++row) {
-      std::copy_n(states_.data() + row * hidden_size_, hidden_size_,
-                  pass.entry_states + row * state_size() + static_cast<int64_t>(k) * hidden_size_);
+    if (pass.entry_states) {
+      backend_.copy_strided({states_.data(), hidden_size_, pass.entry_states + offset, state_size(),
+                             batch.rows(), hidden_size_});
     }
-    for (int64_t i = 0; i < wanted; ++i) {
-      std::copy_n(states_.data() + batch.logits_rows[static_cast<size_t>(i)] * hidden_size_, hidden_size_,
-                  kept_.data() + i * state_size() + static_cast<int64_t>(k) * hidden_size_);
-    }
+    backend_.copy(
+        {states_.data(), hidden_size_, batch.logits_rows, kept_.data() + offset, state_size(), hidden_size_});
   }
   if (!pass.wants_logits || wanted == 0) return {.logits = {}, .states = kept_.data()};
-  for (int64_t i = 0; i < wanted; ++i) {
-    std::copy_n(kept_.data() + i * state_size() + static_cast<int64_t>(level) * hidden_size_, hidden_size_,
-                inputs_.data() + i * hidden_size_);
-  }
-  const float* normed = normalise(level, inputs_.data(), wanted);
-  return {.logits = vocabulary_.logits(layers_.ops(), normed, wanted), .states = kept_.data()};
+  backend_.copy_strided({kept_.data() + static_cast<int64_t>(level) * hidden_size_, state_size(),
+                         inputs_.data(), hidden_size_, wanted, hidden_size_});
+  const FloatAddress normed = normalise(level, inputs_.data(), wanted);
+  return {.logits = vocabulary_.read_logits(normed, wanted), .states = kept_.data()};
 }
 
 // inputs_: the states of module k - 1 at the entry before each row; `previous`: at the rows of this pass.
-void Mtp::gather_inputs(const Pass& pass, size_t module, const float* previous) {
+void Mtp::gather_inputs(const Pass& pass, size_t module, FloatAddress previous) {
   const ForwardBatch& batch = *pass.batch;
-  const auto offset = static_cast<int64_t>(module - 1) * hidden_size_;
-  for (int64_t row = 0; row < batch.rows(); ++row) {
-    const int32_t sequence = batch.sequences[static_cast<size_t>(row)];
-    const bool is_first = row == 0 || batch.sequences[static_cast<size_t>(row - 1)] != sequence;
-    const float* from = pass.level > 0 ? pass.inputs + row * state_size() + offset
-                        : is_first     ? pass.carried + sequence * state_size() + offset
-                                       : previous + (row - 1) * hidden_size_;
-    std::copy_n(from, hidden_size_, inputs_.data() + row * hidden_size_);
+  const int64_t dim = hidden_size_, offset = static_cast<int64_t>(module - 1) * dim;
+  if (pass.level > 0)
+    return backend_.copy_strided(
+        {pass.inputs + offset, state_size(), inputs_.data(), dim, batch.rows(), dim});
+  for (int64_t begin = 0, end = 0; begin < batch.rows(); begin = end) {
+    const int32_t sequence = batch.sequences[static_cast<size_t>(begin)];
+    while (end < batch.rows() && batch.sequences[static_cast<size_t>(end)] == sequence) ++end;
+    const FloatAddress inputs = inputs_.data() + begin * dim;
+    backend_.copy_strided({pass.carried + sequence * state_size() + offset, 0, inputs, 0, 1, dim});
+    backend_.copy_strided({previous + begin * dim, dim, inputs + dim, dim, end - begin - 1, dim});
   }
 }
 

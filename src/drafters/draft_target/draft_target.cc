@@ -48,7 +48,7 @@ class DraftTargetDrafter final : public Drafter {
         shared_{.size = draft_.bridge ? context.vocab_size : std::min(context.vocab_size, own_.size),
                 .own_ids = draft_.bridge ? draft_.bridge->draft_ids() : std::span<const TokenId>(),
                 .mask = draft_.mask},
-        growth_(options, context, shape, shared_),
+        growth_(options, context, shape, shared_, *draft_.model),
         context_(draft_.model->config().max_context),
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk) {

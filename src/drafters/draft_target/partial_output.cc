@@ -11,7 +11,7 @@ Result<std::unique_ptr<PartialOutput>> PartialOutput::load(ModelFile& file, Mode
                                                            std::vector<TokenId> ids,
                                                            const ModelOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(add_output_rows(file, file, ids));
-  auto output = std::unique_ptr<PartialOutput>(new PartialOutput(model, options));
+  auto output = std::unique_ptr<PartialOutput>(new PartialOutput(model));
   WeightLoader loader(file, options);
   OUTRIDER_RETURN_IF_ERROR(output->vocabulary_.plan_output_rows(loader, file, std::move(ids)));
   OUTRIDER_TRY(output->memory_, loader.pack_all());
@@ -24,7 +24,7 @@ std::span<const float> PartialOutput::forward(ForwardBatch& batch, KvCache& cach
   std::swap(batch.logits_rows, batch.hidden_state_rows);
   model_->forward(batch, cache);
   std::swap(batch.logits_rows, batch.hidden_state_rows);
-  return vocabulary_.logits(ops_, model_->hidden_states().data(), std::ssize(batch.logits_rows));
+  return vocabulary_.read_logits(model_->hidden_rows(), std::ssize(batch.logits_rows));
 }
 
 }  // namespace outrider

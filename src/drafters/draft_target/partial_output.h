@@ -21,16 +21,14 @@ class PartialOutput {
 
   // Model::forward(); the logits of other tokens are -infinity.
   std::span<const float> forward(ForwardBatch& batch, KvCache& cache);
-  void reserve(int64_t rows) { vocabulary_.reserve(ops_, rows); }
+  void reserve(int64_t rows) { vocabulary_.reserve(rows); }
   int64_t weight_bytes() const { return weight_bytes_; }
 
  private:
-  PartialOutput(Model* model, const ModelOptions& options)
-      : model_(model), vocabulary_(model), ops_(options.kernels, options.pool) {}
+  explicit PartialOutput(Model* model) : model_(model), vocabulary_(model) {}
 
   Model* model_;
   HeadVocabulary vocabulary_;
-  LayerOps ops_;
   WeightMemory memory_;
   int64_t weight_bytes_ = 0;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/learned/assistant.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -25,6 +24,8 @@ class AssistantDrafter final : public Drafter {
         policy_(make_tree_policy(options)),
         growth_(growth_options(options, policy_.get())),
         vocab_(static_cast<size_t>(context.vocab_size)),
+        backend_(context.target->backend()),
+        inputs_(backend_),
         last_states_(static_cast<size_t>(context.context)) {}
 
   const DrafterTraits& traits() const override { return traits_; }
@@ -39,16 +40,18 @@ class AssistantDrafter final : public Drafter {
  private:
   // A sequence while its tree grows.
   struct Growing {
+    explicit Growing(LayerBackend& backend) : states(backend) {}
+
     TreeGrowth growth;
     const LastStates::Sequence* sequence = nullptr;
-    std::vector<float> states;  // [nodes, hidden size of the target]: the network's after each node
-    size_t first = 0;           // its first row in the pass
+    BackendRows states;  // [nodes, hidden size of the target]: the network's after each node
+    size_t first = 0;    // its first row in the pass
   };
 
   void start(const DraftRequest& request, TokenTree& tree);
   void append_frontier(Growing& growing);
   void expand(Growing& growing, const AssistantNetwork::Output& output);
-  size_t size() const { return static_cast<size_t>(network_->config().target_hidden); }
+  int64_t size() const { return network_->config().target_hidden; }
 
   DrafterTraits traits_{.name = std::string(method_name(Method::kAssistant)),
                         .emits_probabilities = true,
@@ -61,7 +64,8 @@ class AssistantDrafter final : public Drafter {
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
   std::vector<AssistantNetwork::Row> rows_;  // of a pass
-  std::vector<float> inputs_;                // [rows, hidden size of the target]
+  LayerBackend& backend_;
+  BackendRows inputs_;  // [rows, hidden size of the target]
   LastStates last_states_;
 };
 
@@ -70,7 +74,6 @@ Status AssistantDrafter::draft(std::span<const DraftRequest> requests, std::span
   for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
   for (bool is_first = true;; is_first = false) {
     rows_.clear();
-    inputs_.clear();
     for (size_t i = 0; i < active_; ++i) append_frontier(*growing_[i]);
     if (rows_.empty()) return {};
     const size_t rows = rows_.size();
@@ -88,10 +91,9 @@ Status AssistantDrafter::draft(std::span<const DraftRequest> requests, std::span
 void AssistantDrafter::start(const DraftRequest& request, TokenTree& tree) {
   LastStates::Sequence* const sequence = last_states_.find(request);
   if (sequence == nullptr || request.target->sequence->length() != sequence->length) return;
-  if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>());
+  if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>(backend_));
   Growing& growing = *growing_[active_++];
   growing.sequence = sequence;
-  growing.states.clear();
   growing.growth.start(growth_, request, tree, sequence->history.sync(request));
 }
 
@@ -99,23 +101,28 @@ void AssistantDrafter::start(const DraftRequest& request, TokenTree& tree) {
 void AssistantDrafter::append_frontier(Growing& growing) {
   growing.first = rows_.size();
   const TokenTree& tree = growing.growth.tree();
+  inputs_.extend(std::ssize(rows_) + std::ssize(growing.growth.frontier()), size());
   for (const int node : growing.growth.frontier()) {
+    const int parent = tree.parent(node);
+    const int64_t row = std::ssize(rows_);
     rows_.push_back({tree.token(node), growing.growth.request().target->sequence});
-    const float* state = tree.parent(node) < 0
-                             ? growing.sequence->state.data()
-                             : growing.states.data() + static_cast<size_t>(tree.parent(node)) * size();
-    inputs_.insert(inputs_.end(), state, state + size());
+    if (parent < 0) {
+      inputs_.write(growing.sequence->state, row);
+    } else {
+      backend_.copy_strided(
+          {growing.states.data() + parent * size(), 0, inputs_.data() + row * size(), 0, 1, size()});
+    }
   }
 }
 
 void AssistantDrafter::expand(Growing& growing, const AssistantNetwork::Output& output) {
   TreeGrowth& growth = growing.growth;
   if (growth.frontier().empty()) return;
-  growing.states.resize(static_cast<size_t>(growth.tree().size()) * size());
-  for (size_t i = 0; i < growth.frontier().size(); ++i)
-    std::ranges::copy(
-        output.states.subspan((growing.first + i) * size(), size()),
-        growing.states.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(growth.frontier()[i]) * size()));
+  growing.states.extend(growth.tree().size(), size());
+  for (size_t i = 0; i < growth.frontier().size(); ++i) {
+    const FloatAddress state = output.states + static_cast<int64_t>(growing.first + i) * size();
+    backend_.copy_strided({state, 0, growing.states.data() + growth.frontier()[i] * size(), 0, 1, size()});
+  }
   const auto width = static_cast<size_t>(network_->config().layers.vocab_size);
   growth.expand([&](size_t i) { return output.logits.subspan((growing.first + i) * width, vocab_); });
 }

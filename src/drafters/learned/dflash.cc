@@ -57,7 +57,9 @@ class DFlashDrafter final : public Drafter {
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   void start(const DraftRequest& request, TokenTree& tree);
   void run_blocks();
-  void grow(Growing& growing, const float* states, std::span<const float> logits);
+  void grow(Growing& growing, FloatAddress states, FloatAddress logits);
+
+  int64_t hidden_size() const { return network_->config().layers.hidden_size; }
 
   DrafterTraits traits_;
   std::unique_ptr<DFlashNetwork> network_;
@@ -68,10 +70,13 @@ class DFlashDrafter final : public Drafter {
   double least_confidence_ = 0.0;  // a place with less by the head's own estimate ends its path; 0: off
   int places_;                     // places of a block that are drafted
   size_t vocab_;                   // ids that may be drafted, the first of a row of logits
+  int64_t width_;                  // of a row of logits
   int64_t max_length_;
   Context context_{kMaxContext};
-  std::vector<float> gathered_;  // [rows, numbers]: features, then states
-  std::vector<TokenId> before_;  // tokens of a frontier
+  LayerBackend& backend_;
+  BackendRows gathered_;          // [rows, numbers]: features, then states
+  std::vector<int32_t> drafted_;  // rows of a pass
+  std::vector<TokenId> before_;   // tokens of a frontier
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
@@ -82,13 +87,17 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
                              const SpeculativeOptions& options, const DrafterContext& context)
     : traits_{.name = std::string(method_name(options.decoding_type)), .emits_probabilities = true},
       network_(std::move(network)),
-      cache_(shape),
-      store_(network_->taps().count() * context.target->config().hidden_size, shape, context.max_batch, 0),
+      cache_(shape, KvOptions(), context.target->make_storage(shape)),
+      store_(context.target->backend(), network_->taps().count() * context.target->config().hidden_size,
+             shape, context.max_batch, 0),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       places_(network_->config().places()),
       vocab_(static_cast<size_t>(context.vocab_size)),
-      max_length_(context.context) {
+      width_(context.target->config().vocab_size),
+      max_length_(context.context),
+      backend_(context.target->backend()),
+      gathered_(backend_) {
   traits_.features = network_->taps();
   traits_.states = context.states_of(traits_.features.count() * context.target->config().hidden_size);
   const auto& markov = network_->config().markov;
@@ -115,9 +124,13 @@ void DFlashDrafter::read_all() {
 }
 
 void DFlashDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
-  gathered_.clear();
-  for (const Context::Piece& piece : pieces)
-    store_.gather(piece.owner->waiting, piece.first, std::ssize(piece.tokens), gathered_);
+  const int64_t size = traits_.states.size;
+  gathered_.reserve(batch.rows(), size);
+  FloatAddress row = gathered_.data();
+  for (const Context::Piece& piece : pieces) {
+    store_.gather(piece.owner->waiting, piece.first, std::ssize(piece.tokens), row);
+    row = row + std::ssize(piece.tokens) * size;
+  }
   network_->add_context(batch, gathered_.data(), cache_);
 }
 
@@ -133,36 +146,33 @@ Status DFlashDrafter::draft(std::span<const DraftRequest> requests, std::span<To
   for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
   if (active_ == 0) return {};
   run_blocks();
-  const std::span<const float> logits =
-      network_->logits(gathered_.data(), static_cast<int64_t>(active_) * places_);
-  const size_t block = logits.size() / active_, hidden = gathered_.size() / active_;
-  for (size_t i = 0; i < active_; ++i)
-    grow(*growing_[i], gathered_.data() + i * hidden, logits.subspan(i * block, block));
+  const FloatAddress logits = network_->logits(gathered_.data(), static_cast<int64_t>(active_) * places_);
+  for (size_t i = 0; i < active_; ++i) {
+    const int64_t row = static_cast<int64_t>(i) * places_;
+    grow(*growing_[i], gathered_.data() + row * hidden_size(), logits + row * width_);
+  }
   return {};
 }
 
 // states and logits [places_, numbers] of the sequence's block
-void DFlashDrafter::grow(Growing& growing, const float* states, std::span<const float> logits) {
-  const size_t width = logits.size() / static_cast<size_t>(places_);
-  const auto hidden = static_cast<size_t>(network_->config().layers.hidden_size);
+void DFlashDrafter::grow(Growing& growing, FloatAddress states, FloatAddress logits) {
   TreeGrowth& growth = growing.growth;
-  for (size_t place = 0; !growth.frontier().empty(); ++place) {
-    const std::span<const float> own = logits.subspan(place * width, width);
+  for (int64_t place = 0; !growth.frontier().empty(); ++place) {
+    const FloatAddress own = logits + place * width_, state = states + place * hidden_size();
     if (!network_->config().follows_tokens()) {
-      growth.expand([&](size_t) { return own.first(vocab_); });
+      growth.expand([&](size_t) { return backend_.read(own, static_cast<int64_t>(vocab_)); });
       continue;
     }
     const TokenTree& tree = growth.tree();
     if (least_confidence_ > 0.0) {
-      growth.retain([&](int node) {
-        return network_->confidence(states + place * hidden, tree.token(node)) >= least_confidence_;
-      });
+      growth.retain(
+          [&](int node) { return network_->confidence(state, tree.token(node)) >= least_confidence_; });
     }
     before_.clear();
     for (const int node : growth.frontier()) before_.push_back(tree.token(node));
     if (before_.empty()) break;
-    const std::span<const float> biased = network_->logits_after(own, states + place * hidden, before_);
-    growth.expand([&](size_t node) { return biased.subspan(node * width, vocab_); });
+    const std::span<const float> biased = network_->logits_after(own, state, before_);
+    growth.expand([&](size_t node) { return biased.subspan(node * static_cast<size_t>(width_), vocab_); });
   }
   growing.staged.reset();
 }
@@ -188,15 +198,15 @@ void DFlashDrafter::start(const DraftRequest& request, TokenTree& tree) {
 
 // Gathers the states of the drafted places of all blocks, [active_, places_, hidden].
 void DFlashDrafter::run_blocks() {
-  const std::span<const float> states = network_->run(batch_, cache_);
+  const FloatAddress states = network_->run(batch_, cache_);
   const DFlashConfig& config = network_->config();
-  const int64_t hidden = config.layers.hidden_size;
-  gathered_.clear();
-  for (size_t i = 0; i < active_; ++i) {
-    const auto block = states.begin() + static_cast<std::ptrdiff_t>(i) * config.block_size * hidden;
-    gathered_.insert(gathered_.end(), block + config.first_place * hidden,
-                     block + config.block_size * hidden);
+  drafted_.clear();
+  for (int64_t block = 0; block < static_cast<int64_t>(active_); ++block) {
+    for (int place = 0; place < places_; ++place)
+      drafted_.push_back(static_cast<int32_t>(block * config.block_size + config.first_place + place));
   }
+  gathered_.reserve(std::ssize(drafted_), hidden_size());
+  backend_.copy({states, hidden_size(), drafted_, gathered_.data(), hidden_size(), hidden_size()});
 }
 
 }  // namespace

@@ -33,13 +33,15 @@ KvShape store_shape(int64_t size, const KvShape& head, int64_t kept_pages) {
 
 }  // namespace
 
-FeatureStore::FeatureStore(int64_t size, const KvShape& head, int max_batch, int kept)
-    : size_(size),
+FeatureStore::FeatureStore(LayerBackend& backend, int64_t size, const KvShape& head, int max_batch, int kept)
+    : backend_(backend),
+      size_(size),
       spare_pages_(kept_pages(head, max_batch, kept)),
-      cache_(store_shape(size, head, spare_pages_)) {
-  const auto most = static_cast<size_t>(kept + head.page_size);
-  tokens_.reserve(most);
-  kept_.reserve(most * static_cast<size_t>(size));
+      cache_(store_shape(size, head, spare_pages_), KvOptions(),
+             backend.make_storage(store_shape(size, head, spare_pages_))) {
+  const int64_t most = kept + head.page_size;
+  tokens_.reserve(static_cast<size_t>(most));
+  kept_.reserve(most, size);
 }
 
 FeatureStore::Waiting FeatureStore::open(std::span<const TokenId> tokens, uint64_t scope, int cached) {
@@ -56,18 +58,17 @@ int64_t FeatureStore::find(std::span<const TokenId> tokens, uint64_t scope, int 
   return cached + cache_.find(tokens.subspan(first), scope_after(scope, tokens.first(first))).length;
 }
 
-float* FeatureStore::row(int32_t slot) {
-  return reinterpret_cast<float*>(cache_.keys(0) + slot * cache_.shape().row_bytes());
-}
-
-template <typename RowOf>
-bool FeatureStore::append(Waiting& waiting, std::span<const TokenId> tokens, RowOf&& row_of) {
+bool FeatureStore::append(Waiting& waiting, std::span<const TokenId> tokens, FloatAddress rows) {
   auto staged = cache_.stage(waiting.rows, static_cast<int>(tokens.size()));
   if (!staged.ok()) return false;
-  for (size_t i = 0; i < tokens.size(); ++i)
-    std::copy_n(row_of(i), size_, row(staged->slot(static_cast<int>(i))));
+  slots_.clear();
+  for (size_t i = 0; i < tokens.size(); ++i) slots_.push_back(staged->slot(static_cast<int>(i)));
   while (path_.size() < tokens.size()) path_.push_back(static_cast<int>(path_.size()));
-  staged->commit(std::span(path_).first(tokens.size()), tokens);
+  const std::span<const int> path = std::span(path_).first(tokens.size());
+  const AttentionShape shape{.kv_head_count = 1, .head_dim = size_, .values_are_keys = true};
+  backend_.rotate_and_store({.shape = &shape, .cache = &cache_, .layer = 0, .qkv = rows},
+                            {.rows = path, .slots = slots_, .rotations = {}, .query_factors = {}});
+  staged->commit(path, tokens);
   return true;
 }
 
@@ -81,20 +82,21 @@ bool FeatureStore::take(Waiting& waiting, const CommittedFeatures& committed) {
       cache_.pages_for(length) + std::max<int64_t>(cache_.available_pages() - spare_pages_, 0);
   const auto count = std::min<int64_t>(pages * cache_.shape().page_size - length, given - end);
   const auto first = static_cast<size_t>(end - committed.first);
-  return count > 0 &&
-         append(waiting, committed.tokens.subspan(static_cast<size_t>(end), static_cast<size_t>(count)),
-                [&](size_t i) { return committed.at(first + i).data(); }) &&
-         count == given - end;
+  if (count <= 0) return false;
+  taken_.reserve(count, size_);
+  for (int64_t i = 0; i < count; ++i)
+    backend_.write(committed.at(first + static_cast<size_t>(i)), taken_.data() + i * size_);
+  const auto tokens = committed.tokens.subspan(static_cast<size_t>(end), static_cast<size_t>(count));
+  return append(waiting, tokens, taken_.data()) && count == given - end;
 }
 
-void FeatureStore::gather(const Waiting& waiting, int token, int64_t count, std::vector<float>& out) {
+void FeatureStore::gather(const Waiting& waiting, int token, int64_t count, FloatAddress out) {
   const int page_size = cache_.shape().page_size;
   const std::span<const int32_t> pages = waiting.rows.pages();
-  for (int entry = token - waiting.first; count > 0; ++entry, --count) {
-    const float* features =
-        row(pages[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size);
-    out.insert(out.end(), features, features + size_);
-  }
+  slots_.clear();
+  for (int entry = token - waiting.first; std::ssize(slots_) < count; ++entry)
+    slots_.push_back(pages[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size);
+  backend_.read_entries({.cache = &cache_, .layers = {0, 1}, .slots = slots_}, out);
 }
 
 void FeatureStore::drop(Waiting& waiting, int cached) {
@@ -104,15 +106,14 @@ void FeatureStore::drop(Waiting& waiting, int cached) {
   const auto dropped = static_cast<size_t>(first - waiting.first);
   waiting.scope = scope_after(waiting.scope, tokens.first(dropped));
   tokens_.assign(tokens.begin() + static_cast<std::ptrdiff_t>(dropped), tokens.end());
-  kept_.clear();
-  gather(waiting, first, std::ssize(tokens_), kept_);
+  kept_.reserve(std::ssize(tokens_), size_);
+  gather(waiting, first, std::ssize(tokens_), kept_.data());
   waiting.first = first;
   cache_.reopen(waiting.rows, tokens_, waiting.scope);
   const auto found = static_cast<size_t>(waiting.rows.length());
   if (found == tokens_.size()) return;
-  waiting.is_complete = append(waiting, std::span(tokens_).subspan(found), [&](size_t i) {
-    return kept_.data() + (found + i) * static_cast<size_t>(size_);
-  });
+  waiting.is_complete =
+      append(waiting, std::span(tokens_).subspan(found), kept_.data() + static_cast<int64_t>(found) * size_);
 }
 
 }  // namespace outrider

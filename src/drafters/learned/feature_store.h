@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kv/kv_cache.h"
+#include "models/backend/layer_backend.h"
 #include "outrider/drafter.h"
 #include "outrider/token.h"
 
@@ -29,7 +30,7 @@ class FeatureStore {
   // size: numbers per token; head: the shape of the cache that the features end up in, of which a quarter
   // of the tokens may wait; max_batch: sequences; kept: tokens of each that may wait whatever there is room
   // for
-  FeatureStore(int64_t size, const KvShape& head, int max_batch, int kept);
+  FeatureStore(LayerBackend& backend, int64_t size, const KvShape& head, int max_batch, int kept);
 
   int64_t bytes() const { return cache_.shape().total_bytes(); }
 
@@ -54,24 +55,25 @@ class FeatureStore {
     }
   }
 
-  // Appends the features of `count` waiting tokens from `token` on to `out`.
-  void gather(const Waiting& waiting, int token, int64_t count, std::vector<float>& out);
+  // out[count, size] = the features of waiting tokens from `token` on
+  void gather(const Waiting& waiting, int token, int64_t count, FloatAddress out);
   // Drops the features of full pages of tokens among the first `cached`, which the head has read.
   void drop(Waiting& waiting, int cached);
 
  private:
   // Appends as many features as there are pages for. False: others are left.
   bool take(Waiting& waiting, const CommittedFeatures& committed);
-  // Appends rows for the tokens; row_of(i) gives the features of tokens[i]. False: there are no pages.
-  template <typename RowOf>
-  bool append(Waiting& waiting, std::span<const TokenId> tokens, RowOf&& row_of);
-  float* row(int32_t slot);
+  // Appends the features of the tokens, rows [tokens, size]. False: there are no pages.
+  bool append(Waiting& waiting, std::span<const TokenId> tokens, FloatAddress rows);
 
+  LayerBackend& backend_;
   int64_t size_;
   int64_t spare_pages_;  // drop() needs some before it gives back others, which sequences may share
   KvCache cache_;
   std::vector<int> path_;        // 0, 1, ...
-  std::vector<float> kept_;      // scratch of drop()
+  std::vector<int32_t> slots_;   // scratch of append() and gather()
+  BackendRows taken_{backend_};  // scratch of take()
+  BackendRows kept_{backend_};   // scratch of drop()
   std::vector<TokenId> tokens_;  // scratch of drop()
 };
 

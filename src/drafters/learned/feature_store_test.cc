@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "models/model_test_data.h"
+
 namespace outrider {
 namespace {
 
@@ -28,7 +30,10 @@ struct Owner {
 
 // A store, its owners, and a head that reads everything that waits whenever it must.
 struct Reader {
-  FeatureStore store{kSize, kHead, 3, 0};
+  ThreadPool pool{1};
+  std::unique_ptr<LayerBackend> backend =
+      bare_backend({.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}});
+  FeatureStore store{*backend, kSize, kHead, 3, 0};
   std::map<uint64_t, Owner> owners;
   std::map<uint64_t, std::vector<float>> read;  // by owner
 
@@ -56,9 +61,16 @@ struct Reader {
     for (auto& [id, owner] : owners) {
       std::vector<float>& seen = read[id];
       const int had = static_cast<int>(seen.size()) / kSize;
-      store.gather(owner.waiting, had, owner.waiting.end() - had, seen);
+      const std::vector<float> found = gather(owner.waiting, had, owner.waiting.end() - had);
+      seen.insert(seen.end(), found.begin(), found.end());
       store.drop(owner.waiting, owner.waiting.end());
     }
+  }
+  std::vector<float> gather(const FeatureStore::Waiting& waiting, int token, int64_t count) {
+    BackendRows rows(*backend);
+    rows.reserve(count, kSize);
+    store.gather(waiting, token, count, rows.data());
+    return numbers_at(*backend, rows.data(), count * kSize);
   }
   static float feature(std::span<const TokenId> tokens, int place, int n) {
     return static_cast<float>(tokens[static_cast<size_t>(place)] * 1000 + place * 10 + n);
@@ -87,9 +99,7 @@ TEST(FeatureStore, LaterSequencesFindWhatWaits) {
   EXPECT_EQ(reader.store.find(first, 5, 0), 0) << "another scope";
   reader.begin(2, second);
   EXPECT_EQ(reader.owners[2].waiting.end(), 8);
-  std::vector<float> found;
-  reader.store.gather(reader.owners[2].waiting, 2, 6, found);
-  EXPECT_EQ(found, Reader::features_of(second, 2, 8));
+  EXPECT_EQ(reader.gather(reader.owners[2].waiting, 2, 6), Reader::features_of(second, 2, 8));
   EXPECT_EQ(reader.times, 0);
 }
 
@@ -103,9 +113,7 @@ TEST(FeatureStore, WhatWasReadIsDroppedInFullPages) {
   EXPECT_EQ(waiting.first, 12);
   EXPECT_EQ(waiting.end(), 22);
   reader.absorb(1, text, 22, 5);
-  std::vector<float> left;
-  reader.store.gather(waiting, 13, 14, left);
-  EXPECT_EQ(left, Reader::features_of(text, 13, 27));
+  EXPECT_EQ(reader.gather(waiting, 13, 14), Reader::features_of(text, 13, 27));
   reader.owners.erase(1);
   // A head that has cached as much of the text needs the rest alone.
   EXPECT_EQ(reader.store.find(text, 0, 12), 24);

@@ -47,7 +47,7 @@ class MedusaDrafter final : public Drafter {
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
   size_t vocab_;
-  std::vector<float> states_;                      // [growing, hidden size]
+  BackendRows states_;                             // [growing, hidden size]
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
   LastStates last_states_;
@@ -59,16 +59,17 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const Speculati
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       vocab_(static_cast<size_t>(context.vocab_size)),
+      states_(context.target->backend()),
       last_states_(static_cast<size_t>(context.context)) {
   traits_.states = context.states_of(heads_->shape().hidden_size);
   heads_->reserve(context.max_batch);
-  states_.reserve(static_cast<size_t>(context.max_batch * heads_->shape().hidden_size));
+  states_.reserve(context.max_batch, heads_->shape().hidden_size);
   for (int i = 0; i < context.max_batch; ++i) growing_.push_back(std::make_unique<Growing>());
 }
 
 Status MedusaDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
   active_ = 0;
-  states_.clear();
+  states_.reserve(std::ssize(requests), heads_->shape().hidden_size);
   for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
   if (active_ == 0) return {};
   heads_->start(states_.data(), static_cast<int64_t>(active_));
@@ -100,7 +101,7 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
   growing.request.max_depth = std::min(request.max_depth, static_cast<int>(heads_->shape().head_count));
   growing.growth.start(growth_, growing.request, tree, sequence->history.sync(request));
   if (growing.growth.frontier().empty()) return;
-  states_.insert(states_.end(), sequence->state.begin(), sequence->state.end());
+  states_.write(sequence->state, static_cast<int64_t>(active_));
   ++active_;
 }
 
@@ -109,8 +110,9 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
 Result<std::shared_ptr<Drafter>> make_medusa_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
-  OUTRIDER_TRY(std::unique_ptr<MedusaHeads> heads,
-               MedusaHeads::load(*head, context.target->config(), context.model_options()));
+  OUTRIDER_TRY(
+      std::unique_ptr<MedusaHeads> heads,
+      MedusaHeads::load(*head, context.target->config(), context.target->backend(), context.model_options()));
   if (options.tree.kind == TreeKind::kChoices && depth_of(options.tree.choices) > heads->shape().head_count) {
     return usage_error("medusa_choices expects no more levels than there are heads, " +
                        std::to_string(heads->shape().head_count) + ", found " +

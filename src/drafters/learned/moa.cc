@@ -23,23 +23,26 @@ class MoaDrafter final : public Drafter {
   MoaDrafter(std::unique_ptr<MoaNetwork> network, const KvShape& shape, const SpeculativeOptions& options,
              const DrafterContext& context)
       : network_(std::move(network)),
-        growth_(options, context, shape, {.size = context.vocab_size}),
+        growth_(options, context, shape, {.size = context.vocab_size}, *context.target),
         policy_(make_tree_policy(options)),
         max_length_(context.context),
         is_remote_(context.is_remote),
+        backend_(context.target->backend()),
+        states_(backend_),
+        waiting_(backend_),
         learns_(network_->config().uses_cross && (context.is_remote || !network_->config().uses_layers)) {
     const MoaConfig& config = network_->config();
     if (is_remote_ && config.target_layers > 0)
       tail_ = std::make_unique<TargetTail>(
           context.target, config.target_layers,
-          CachedGrowth::cache_shape(context.target->kv_shape(), max_length_, options, context),
-          context.kernels);
+          CachedGrowth::cache_shape(context.target->kv_shape(), max_length_, options, context));
     traits_.features.final_norm = config.uses_cross && !config.uses_layers;
     if (!config.uses_cross) return;
     input_size_ = config.uses_layers ? network_->pooled_size() : config.self_attention.hidden_size;
     traits_.states = context.states_of(
         input_size_ + TargetTail::row_size(context.target->kv_shape(), config.target_layers));
-    if (learns_) store_.emplace(is_remote_ ? traits_.states.size : input_size_, shape, context.max_batch, 0);
+    if (learns_)
+      store_.emplace(backend_, is_remote_ ? traits_.states.size : input_size_, shape, context.max_batch, 0);
   }
 
   const DrafterTraits& traits() const override { return traits_; }
@@ -71,8 +74,7 @@ class MoaDrafter final : public Drafter {
   // Lists the slots of `count` tokens of the target's cache from `first` on.
   void add_slots(const TargetAccess& target, int first, size_t count);
   std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
-  std::span<const float> run_target_layers(std::span<const float> states,
-                                           std::span<const CachedGrowth::Rows> rows);
+  std::span<const float> run_target_layers(FloatAddress states, std::span<const CachedGrowth::Rows> rows);
 
   DrafterTraits traits_{
       .name = std::string(method_name(Method::kMoa)), .emits_probabilities = true, .uses_target = true};
@@ -81,6 +83,9 @@ class MoaDrafter final : public Drafter {
   std::unique_ptr<TreePolicy> policy_;
   int64_t max_length_;
   bool is_remote_;
+  LayerBackend& backend_;
+  BackendRows states_;                 // what the network reads of committed tokens, or drafted rows
+  BackendRows waiting_;                // rows of the store
   int64_t input_size_ = 0;             // numbers of a state that the network reads; those of the tail follow
   std::unique_ptr<TargetTail> tail_;   // null where the whole target is here, or none of its layers drafts
   bool learns_;                        // it is given states of the target; else it reads the target's cache
@@ -89,8 +94,6 @@ class MoaDrafter final : public Drafter {
   std::vector<DraftRequest> requests_;  // requests of this draft, with the limits of their trees
   ForwardBatch target_batch_;
   std::vector<int32_t> slots_;
-  std::vector<float> states_;
-  std::vector<float> waiting_;                        // rows of the store
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
@@ -196,27 +199,27 @@ void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
 
 void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
   const MoaConfig& config = network_->config();
-  if (!config.uses_cross) return network_->add_context(batch, nullptr, growth_.cache());
+  if (!config.uses_cross) return network_->add_context(batch, {}, growth_.cache());
   if (learns_) {
-    states_.clear();
+    const int64_t stride = is_remote_ ? traits_.states.size : input_size_;
+    states_.reserve(batch.rows(), input_size_);
+    FloatAddress states = states_.data();
     for (const auto& [owner, first, tokens, transaction] : pieces) {
-      waiting_.clear();
-      store_->gather(owner->waiting, first, std::ssize(tokens), waiting_);
-      const int64_t stride = std::ssize(waiting_) / std::ssize(tokens);
-      for (auto row = waiting_.begin(); row != waiting_.end(); row += stride)
-        states_.insert(states_.end(), row, row + input_size_);
+      waiting_.reserve(std::ssize(tokens), stride);
+      store_->gather(owner->waiting, first, std::ssize(tokens), waiting_.data());
+      backend_.copy_strided({waiting_.data(), stride, states, input_size_, std::ssize(tokens), input_size_});
+      states = states + std::ssize(tokens) * input_size_;
       if (tail_) tail_->add(owner->tail, tokens, waiting_.data() + input_size_, stride);
     }
-    const float* states = states_.data();
-    if (config.uses_layers) states = network_->states_of(states, batch.rows()).data();
+    states = states_.data();
+    if (config.uses_layers) states = network_->states_of(states, batch.rows());
     return network_->add_context(batch, states, growth_.cache());
   }
   slots_.clear();
   for (const auto& [owner, first, tokens, transaction] : pieces)
     add_slots(*owner->target, first, tokens.size());
-  const auto pooled = network_->pool_layers(slots_, *pieces.front().owner->target->cache);
-  const auto states = network_->states_of(pooled.data(), batch.rows());
-  network_->add_context(batch, states.data(), growth_.cache());
+  const FloatAddress pooled = network_->pool_layers(slots_, *pieces.front().owner->target->cache);
+  network_->add_context(batch, network_->states_of(pooled, batch.rows()), growth_.cache());
 }
 
 void MoaDrafter::add_slots(const TargetAccess& target, int first, size_t count) {
@@ -235,7 +238,10 @@ void MoaDrafter::collect_states(const CommittedFeatures& committed, const Target
     slots_.clear();
     add_slots(target, committed.first + static_cast<int>(begin), count);
     TargetTail::read_rows(*target.cache, config.target_layers, slots_, out + input_size_, stride);
-    const float* pooled = config.uses_layers ? network_->pool_layers(slots_, *target.cache).data() : nullptr;
+    const float* pooled = nullptr;
+    if (config.uses_layers)
+      pooled = backend_.read(network_->pool_layers(slots_, *target.cache), std::ssize(slots_) * input_size_)
+                   .data();
     for (size_t i = 0; i < count; ++i, out += stride)
       std::copy_n(pooled ? pooled + static_cast<int64_t>(i) * input_size_ : committed.at(begin + i).data(),
                   input_size_, out);
@@ -244,22 +250,18 @@ void MoaDrafter::collect_states(const CommittedFeatures& committed, const Target
 
 std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
                                            std::span<const CachedGrowth::Rows> rows) {
-  const std::span<const float> states = network_->run(batch, growth_.cache());
+  const FloatAddress states = network_->run(batch, growth_.cache());
   if (network_->config().target_layers > 0) return run_target_layers(states, rows);
-  if (std::cmp_equal(batch.logits_rows.size(), batch.rows()))
-    return network_->logits(states.data(), batch.rows());
-  const auto size = static_cast<size_t>(network_->config().self_attention.hidden_size);
-  states_.clear();
-  for (const int32_t row : batch.logits_rows) {
-    const auto state = states.subspan(static_cast<size_t>(row) * size, size);
-    states_.insert(states_.end(), state.begin(), state.end());
-  }
+  if (std::cmp_equal(batch.logits_rows.size(), batch.rows())) return network_->logits(states, batch.rows());
+  const int64_t size = network_->config().self_attention.hidden_size;
+  states_.reserve(std::ssize(batch.logits_rows), size);
+  backend_.copy({states, size, batch.logits_rows, states_.data(), size, size});
   return network_->logits(states_.data(), std::ssize(batch.logits_rows));
 }
 
 // Runs drafted rows through the target's last layers, over its own entries of committed tokens; the rows'
 // keys and values go into the staged entries.
-std::span<const float> MoaDrafter::run_target_layers(std::span<const float> states,
+std::span<const float> MoaDrafter::run_target_layers(FloatAddress states,
                                                      std::span<const CachedGrowth::Rows> rows) {
   target_batch_.clear();
   const TargetAccess* target = nullptr;
@@ -274,11 +276,13 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
   target_batch_.resume_layer = model.config().layer_count - network_->config().target_layers;
   target_batch_.resumed_rows.resize(static_cast<size_t>(target_batch_.rows()));
   std::iota(target_batch_.resumed_rows.begin(), target_batch_.resumed_rows.end(), 0);
-  target_batch_.resumed_states.assign(states.begin(), states.end());
+  const std::span<const float> inputs =
+      backend_.read(states, target_batch_.rows() * model.config().hidden_size);
+  target_batch_.resumed_states.assign(inputs.begin(), inputs.end());
   if (!network_->has_own_output()) return model.forward(target_batch_, *target->cache);
   std::swap(target_batch_.logits_rows, target_batch_.hidden_state_rows);
   model.forward(target_batch_, *target->cache);
-  return network_->logits(model.hidden_states().data(), std::ssize(target_batch_.hidden_state_rows));
+  return network_->logits(model.hidden_rows(), std::ssize(target_batch_.hidden_state_rows));
 }
 
 }  // namespace

@@ -42,9 +42,11 @@ class RecurrentDrafter final : public Drafter {
 
  private:
   struct Sequence : DraftSequence {
+    explicit Sequence(LayerBackend& backend) : states(backend), carried(backend) {}
+
     FeatureStore::Waiting waiting;  // features of the tokens after those with entries
-    std::vector<float> states;   // [state_size] by staged entry; committed tokens have that of the last alone
-    std::vector<float> carried;  // state of the last committed entry, where the head asks for it
+    BackendRows states;   // [state_size] by staged entry; committed tokens have that of the last alone
+    BackendRows carried;  // state of the last committed entry, where the head asks for it
   };
   using Context = ContextPass<Sequence>;
   // Result of known_tokens(), kept for the begin() that follows.
@@ -55,8 +57,12 @@ class RecurrentDrafter final : public Drafter {
     FeatureStore::Waiting waiting;
   };
 
-  size_t row_size() const { return static_cast<size_t>(head_->feature_size()); }
-  size_t state_size() const { return static_cast<size_t>(head_->state_size()); }
+  int64_t row_size() const { return head_->feature_size(); }
+  int64_t state_size() const { return head_->state_size(); }
+  // to[rows, state_size] = from
+  void copy_states(FloatAddress from, FloatAddress to, int64_t rows) {
+    backend_.copy_strided({from, 0, to, 0, 1, rows * state_size()});
+  }
   int64_t waiting_of(const Sequence& sequence) const { return sequence.waiting.end() - sequence.kv.length(); }
   Found open(std::span<const TokenId> tokens, uint64_t scope);
   void read(Sequence& sequence);
@@ -64,25 +70,26 @@ class RecurrentDrafter final : public Drafter {
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   void prepare(const DraftRequest& request, TokenTree& tree);
   std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
-  const float* gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count);
-  float* reserve_states(int64_t rows);
-  const float* keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
-                           const float* states);
+  FloatAddress gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count);
+  FloatAddress reserve_states(int64_t rows);
+  FloatAddress keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
+                           FloatAddress states);
   void commit_context();
 
   DrafterTraits traits_;
+  LayerBackend& backend_;
   std::unique_ptr<RecurrentHead> head_;
   CachedGrowth growth_;
   FeatureStore store_;
   Context context_;
-  size_t max_length_;               // tokens of the longest sequence
-  std::vector<float> page_states_;  // [pages, state_size]: the state of the last entry of each full page
-  int level_ = 0;                   // level of the current pass
+  size_t max_length_;        // tokens of the longest sequence
+  BackendRows page_states_;  // [pages, state_size]: the state of the last entry of each full page
+  int level_ = 0;            // level of the current pass
   // Scratch of one call.
   std::vector<DraftRequest> requests_;  // limited to the depth that the head can draft
-  std::vector<float> inputs_;           // [rows, row_size or state_size]
-  std::vector<float> carried_;          // [sequences, state_size]
-  std::vector<float> entry_states_;     // [rows, state_size] of level 0, where they are carried
+  BackendRows inputs_;                  // [rows, row_size or state_size]
+  BackendRows carried_;                 // [sequences, state_size]
+  BackendRows entry_states_;            // [rows, state_size] of level 0, where they are carried
   std::vector<Sequence*> taking_;       // sequences that take part in the draft, or have read
   std::vector<int> path_;
   std::vector<Found> found_;
@@ -95,25 +102,30 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
               .emits_probabilities = true,
               .features = head->taps(),
               .states = context.states_of(head->feature_size())},
+      backend_(context.target->backend()),
       head_(std::move(head)),
       growth_(options, context,
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
-              {.size = context.vocab_size, .mask = head_->masked_place().token}),
-      store_(head_->feature_size(), growth_.cache().shape(), context.max_batch,
+              {.size = context.vocab_size, .mask = head_->masked_place().token}, *context.target),
+      store_(backend_, head_->feature_size(), growth_.cache().shape(), context.max_batch,
              CachedGrowth::kMaxUncached + 1),
       context_(CachedGrowth::max_rows(options, context)),
-      max_length_(static_cast<size_t>(context.context)) {
+      max_length_(static_cast<size_t>(context.context)),
+      page_states_(backend_),
+      inputs_(backend_),
+      carried_(backend_),
+      entry_states_(backend_) {
   const auto rows = static_cast<size_t>(CachedGrowth::max_rows(options, context));
   const int width = make_tree_policy(options)->usual_width(max_tree_nodes(options));
   head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * width);
-  inputs_.reserve(rows * std::max(row_size(), state_size()));
-  carried_.reserve(static_cast<size_t>(context.max_batch) * state_size());
+  inputs_.reserve(static_cast<int64_t>(rows), std::max(row_size(), state_size()));
+  carried_.reserve(context.max_batch, state_size());
   if (head_->carries_state()) {
     const int64_t tree_rows = int64_t{context.max_batch} * std::max(CachedGrowth::kMaxUncached + 1, width);
     head_->reserve_trees(static_cast<int64_t>(rows), tree_rows,
                          context.context + CachedGrowth::max_staged(options));
-    entry_states_.reserve(rows * state_size());
-    page_states_.resize(static_cast<size_t>(growth_.cache().shape().page_count) * state_size());
+    entry_states_.reserve(static_cast<int64_t>(rows), state_size());
+    page_states_.reserve(growth_.cache().shape().page_count, state_size());
   }
   path_.resize(CachedGrowth::kMaxUncached + 1);
   std::iota(path_.begin(), path_.end(), 0);
@@ -141,18 +153,19 @@ void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt,
   auto found = std::ranges::find_if(
       found_, [&](const Found& one) { return one.scope == scope && std::ranges::equal(one.tokens, prompt); });
   if (found == found_.end()) found = found_.insert(found, open(prompt, scope));
-  Sequence& state = sequences_[sequence];
+  Sequence& state = sequences_.try_emplace(sequence, backend_).first->second;
   state.kv = std::move(found->kv);
   state.waiting = std::move(found->waiting);
   found_.erase(found);
   growth_.reserve(state, static_cast<int64_t>(max_length_));
-  state.states.reserve(state.tokens.capacity() * state_size());
+  state.states.reserve(static_cast<int64_t>(state.tokens.capacity()), state_size());
   if (!head_->carries_state()) return;
-  state.carried.assign(state_size(), 0.0f);
+  state.carried.reserve(1, state_size());
+  backend_.clear(state.carried.data(), state_size());
   if (state.kv.length() > 0) {
-    const auto last = static_cast<size_t>(
-        state.kv.pages()[static_cast<size_t>((state.kv.length() - 1) / growth_.cache().shape().page_size)]);
-    std::copy_n(page_states_.data() + last * state_size(), state_size(), state.carried.begin());
+    const int32_t last =
+        state.kv.pages()[static_cast<size_t>((state.kv.length() - 1) / growth_.cache().shape().page_size)];
+    copy_states(page_states_.data() + last * state_size(), state.carried.data(), 1);
   }
 }
 
@@ -185,11 +198,14 @@ void RecurrentDrafter::finish_reading() {
 }
 
 void RecurrentDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
-  inputs_.clear();
-  carried_.clear();
+  inputs_.reserve(batch.rows(), row_size());
+  carried_.reserve(std::ssize(pieces), state_size());
+  FloatAddress input = inputs_.data(), carried = carried_.data();
   for (const Context::Piece& piece : pieces) {
-    store_.gather(piece.owner->waiting, piece.first, std::ssize(piece.tokens), inputs_);
-    carried_.insert(carried_.end(), piece.owner->carried.begin(), piece.owner->carried.end());
+    store_.gather(piece.owner->waiting, piece.first, std::ssize(piece.tokens), input);
+    input = input + std::ssize(piece.tokens) * row_size();
+    if (head_->carries_state()) copy_states(piece.owner->carried.data(), carried, 1);
+    carried = carried + state_size();
   }
   head_->forward({.batch = &batch,
                   .cache = &growth_.cache(),
@@ -197,31 +213,32 @@ void RecurrentDrafter::compute_context(const ForwardBatch& batch, std::span<cons
                   .carried = carried_.data(),
                   .wants_logits = false,
                   .entry_states = reserve_states(batch.rows())});
-  const float* states = entry_states_.data();
+  FloatAddress states = entry_states_.data();
   for (const Context::Piece& piece : pieces)
     states = keep_states(*piece.owner, piece.transaction, piece.tokens.size(), states);
 }
 
 // Room for the states of all rows of a pass over committed tokens; null where states are not carried.
-float* RecurrentDrafter::reserve_states(int64_t rows) {
-  if (!head_->carries_state()) return nullptr;
-  entry_states_.resize(static_cast<size_t>(rows) * state_size());
+FloatAddress RecurrentDrafter::reserve_states(int64_t rows) {
+  if (!head_->carries_state()) return {};
+  entry_states_.reserve(rows, state_size());
   return entry_states_.data();
 }
 
 // Keeps what later entries need of the states of the first `count` staged ones, which are to be committed,
 // where states are carried. Returns the end of these states.
-const float* RecurrentDrafter::keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
-                                           const float* states) {
+FloatAddress RecurrentDrafter::keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
+                                           FloatAddress states) {
   if (!head_->carries_state()) return states;
   const int page_size = growth_.cache().shape().page_size;
-  for (int i = 0; std::cmp_less(i, count); ++i, states += state_size()) {
+  for (int i = 0; std::cmp_less(i, count); ++i) {
     if ((sequence.kv.length() + i + 1) % page_size != 0) continue;
-    const auto page = static_cast<size_t>(staged.slot(i) / page_size);
-    std::copy_n(states, state_size(), page_states_.data() + page * state_size());
+    const int64_t page = staged.slot(i) / page_size;
+    copy_states(states + i * state_size(), page_states_.data() + page * state_size(), 1);
   }
-  std::copy_n(states - state_size(), state_size(), sequence.carried.begin());
-  return states;
+  const FloatAddress end = states + static_cast<int64_t>(count) * state_size();
+  copy_states(end + -state_size(), sequence.carried.data(), 1);
+  return end;
 }
 
 Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
@@ -245,7 +262,7 @@ Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span
 
 // Commits the entries of the tokens that the drafts began with.
 void RecurrentDrafter::commit_context() {
-  const float* states = entry_states_.data();
+  FloatAddress states = entry_states_.data();
   for (Sequence* sequence : taking_) {
     const auto count = static_cast<size_t>(waiting_of(*sequence));
     states = keep_states(*sequence, *sequence->staged, count, states);
@@ -279,15 +296,16 @@ std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
                       .level = level_,
                       .inputs = gather_inputs(rows, batch.rows()),
                       .carried = carried_.data(),
-                      .entry_states = level_ == 0 ? reserve_states(batch.rows()) : nullptr});
+                      .entry_states = level_ == 0 ? reserve_states(batch.rows()) : FloatAddress()});
   if (head_->masked_place().token) return output.logits;  // no level follows
   for (const CachedGrowth::Rows& one : rows) {
     auto& sequence = static_cast<Sequence&>(*one.sequence);
     const size_t count = sequence.tokens.size();
     const size_t wanted = level_ == 0 ? 1 : count - static_cast<size_t>(one.first);
-    sequence.states.resize(count * state_size());
-    std::copy_n(output.states + static_cast<size_t>(one.logits_index) * state_size(), wanted * state_size(),
-                sequence.states.begin() + static_cast<std::ptrdiff_t>((count - wanted) * state_size()));
+    sequence.states.extend(static_cast<int64_t>(count), state_size());
+    copy_states(output.states + one.logits_index * state_size(),
+                sequence.states.data() + static_cast<int64_t>(count - wanted) * state_size(),
+                static_cast<int64_t>(wanted));
   }
   ++level_;
   return output.logits;
@@ -295,25 +313,27 @@ std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
 
 // Inputs of the rows of a pass: the target's features of committed tokens and the head's own of masked
 // places, or the states of the parents of drafted ones.
-const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count) {
-  inputs_.clear();
-  carried_.clear();
-  inputs_.reserve(static_cast<size_t>(count) * (level_ == 0 ? row_size() : state_size()));
+FloatAddress RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count) {
+  inputs_.reserve(count, level_ == 0 ? row_size() : state_size());
+  carried_.reserve(std::ssize(rows), state_size());
+  FloatAddress input = inputs_.data(), carried = carried_.data();
   const std::vector<float>& masked = head_->masked_place().features;
   for (const CachedGrowth::Rows& one : rows) {
     const auto& sequence = static_cast<const Sequence&>(*one.sequence);
     if (level_ == 0) {
-      store_.gather(sequence.waiting, sequence.kv.length(), waiting_of(sequence), inputs_);
-      carried_.insert(carried_.end(), sequence.carried.begin(), sequence.carried.end());
-      for (size_t entry = sequence.parents.size(); entry < sequence.tokens.size(); ++entry)
-        inputs_.insert(inputs_.end(), masked.begin(), masked.end());
+      store_.gather(sequence.waiting, sequence.kv.length(), waiting_of(sequence), input);
+      input = input + waiting_of(sequence) * row_size();
+      if (head_->carries_state()) copy_states(sequence.carried.data(), carried, 1);
+      carried = carried + state_size();
+      for (size_t entry = sequence.parents.size(); entry < sequence.tokens.size(); ++entry) {
+        backend_.write(masked, input);
+        input = input + row_size();
+      }
       continue;
     }
-    for (size_t entry = static_cast<size_t>(one.first); entry < sequence.tokens.size(); ++entry) {
-      const auto state =
-          sequence.states.begin() + sequence.parents[entry] * static_cast<std::ptrdiff_t>(state_size());
-      inputs_.insert(inputs_.end(), state, state + static_cast<std::ptrdiff_t>(state_size()));
-    }
+    const auto parents = std::span(sequence.parents).subspan(static_cast<size_t>(one.first));
+    backend_.copy({sequence.states.data(), state_size(), parents, input, state_size(), state_size()});
+    input = input + std::ssize(parents) * state_size();
   }
   return inputs_.data();
 }

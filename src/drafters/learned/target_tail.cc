@@ -24,25 +24,27 @@ void TargetTail::read_rows(const KvCache& cache, int64_t layers, std::span<const
   }
 }
 
-void TargetTail::add(Entries& entries, std::span<const TokenId> tokens, const float* rows, int64_t stride) {
+void TargetTail::add(Entries& entries, std::span<const TokenId> tokens, FloatAddress rows, int64_t stride) {
   auto staged = cache_.stage(entries.kv, static_cast<int>(tokens.size()));
   OUTRIDER_CHECK(staged.ok());  // the drafter's own cache, which is as long, had pages for them
   const KvShape& shape = cache_.shape();
-  for (size_t i = 0; i < tokens.size(); ++i, rows += stride) {
-    const float* row = rows;
-    for (int64_t layer = shape.layer_count - layers_; layer < shape.layer_count; ++layer) {
-      for (std::byte* out : {cache_.keys(layer), cache_.values(layer)}) {
-        kernels_->store_kv({.x = row,
-                            .out = out + staged->slot(static_cast<int>(i)) * shape.row_bytes(layer),
-                            .type = shape.type,
-                            .heads = shape.kv_head_count,
-                            .head_dim = shape.head_dim});
-        row += shape.kv_head_count * shape.head_dim;
-      }
-    }
-  }
+  const AttentionShape heads{.kv_head_count = shape.kv_head_count, .head_dim = shape.head_dim};
+  const auto count = std::ssize(tokens);
+  slots_.clear();
+  for (int i = 0; i < count; ++i) slots_.push_back(staged->slot(i));
   path_.resize(tokens.size());
   std::iota(path_.begin(), path_.end(), 0);
+  rows_.reserve(count, heads.qkv_size());
+  LayerBackend& backend = target_->backend();
+  for (int64_t layer = 0; layer < layers_; ++layer) {
+    const FloatAddress from = rows + layer * heads.qkv_size();
+    backend.copy_strided({from, stride, rows_.data(), heads.qkv_size(), count, heads.qkv_size()});
+    backend.rotate_and_store({.shape = &heads,
+                              .cache = &cache_,
+                              .layer = shape.layer_count - layers_ + layer,
+                              .qkv = rows_.data()},
+                             {.rows = path_, .slots = slots_, .rotations = {}, .query_factors = {}});
+  }
   staged->commit(path_, tokens);
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "drafters/target_access.h"
-#include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
+#include "models/backend/layer_backend.h"
 #include "models/model.h"
 #include "outrider/token.h"
 
@@ -19,8 +19,11 @@ namespace outrider {
 class TargetTail {
  public:
   // `target` must outlive it. shape: with pages.
-  TargetTail(Model* target, int64_t layers, const KvShape& shape, const KernelTable* kernels)
-      : target_(target), layers_(layers), cache_(shape), kernels_(kernels) {}
+  TargetTail(Model* target, int64_t layers, const KvShape& shape)
+      : target_(target),
+        layers_(layers),
+        cache_(shape, KvOptions(), target->make_storage(shape)),
+        rows_(target->backend()) {}
 
   // Numbers of a row.
   static int64_t row_size(const KvShape& shape, int64_t layers) {
@@ -40,7 +43,7 @@ class TargetTail {
   };
   void open(Entries& entries) { entries.kv = cache_.open({}); }
   // Adds the entries of the tokens that come next, of which the rows begin `stride` numbers apart.
-  void add(Entries& entries, std::span<const TokenId> tokens, const float* rows, int64_t stride);
+  void add(Entries& entries, std::span<const TokenId> tokens, FloatAddress rows, int64_t stride);
   // Stages so many entries for a draft. False: there are no pages for them.
   bool stage(Entries& entries, int count);
 
@@ -48,8 +51,9 @@ class TargetTail {
   Model* target_;
   int64_t layers_;
   KvCache cache_;
-  const KernelTable* kernels_;
-  std::vector<int> path_;  // 0, 1, ...
+  BackendRows rows_;            // [tokens, keys and values] of a layer
+  std::vector<int32_t> slots_;  // scratch of add()
+  std::vector<int> path_;       // 0, 1, ...
 };
 
 }  // namespace outrider

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 namespace outrider {
@@ -47,6 +49,10 @@ void HostBackend::reserve(int64_t rows, int64_t logits_rows) {
     ops_.reserve(*projection, logits_rows);
 }
 
+std::unique_ptr<KvStorage> HostBackend::make_storage(const KvShape& shape) {
+  return std::make_unique<HostPages>(shape);
+}
+
 FloatAddress HostBackend::allocate(int64_t count) {
   Buffer& buffer = memory_.emplace_back(static_cast<size_t>(count) * sizeof(float));
   return FloatAddress(reinterpret_cast<uintptr_t>(buffer.data()));
@@ -74,6 +80,13 @@ void HostBackend::copy(const RowCopy& copy) {
     to += copy.to_stride;
   }
 }
+
+void HostBackend::copy_strided(const StridedCopy& copy) {
+  for (int64_t row = 0; row < copy.rows; ++row)
+    std::copy_n(at(copy.from) + row * copy.from_stride, copy.dim, at(copy.to) + row * copy.to_stride);
+}
+
+void HostBackend::clear(FloatAddress numbers, int64_t count) { std::fill_n(at(numbers), count, 0.0F); }
 
 void HostBackend::send_states(FloatAddress states, int64_t count) {
   exchange_.send_states(read(states, count));
@@ -155,6 +168,10 @@ void HostBackend::activate(const Activate& args) {
                  .is_gated = args.is_gated});
 }
 
+void HostBackend::normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y, int64_t rows) {
+  ops_.normalize_parts(at(x), parts, at(y), rows);
+}
+
 void HostBackend::add(FloatAddress y, FloatAddress x, int64_t count) { ops_.add(at(y), at(x), count); }
 void HostBackend::scale(float factor, FloatAddress x, int64_t count) { ops_.scale(factor, at(x), count); }
 void HostBackend::gate(FloatAddress gates, FloatAddress x, int64_t count) {
@@ -180,6 +197,107 @@ void HostBackend::multiply_rows(const RowProduct& args) {
   }
 }
 
+void HostBackend::look_up(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress y) {
+  ops_.pool().run(ops_.shares_for(std::ssize(rows) * table.k), [&](Worker worker) {
+    const Range share = share_of(worker, std::ssize(rows));
+    for (int64_t i = share.begin; i < share.end; ++i)
+      unpack_row(table, rows[static_cast<size_t>(i)], at(y) + i * table.k);
+  });
+}
+
+void HostBackend::project_rows(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress x,
+                               FloatAddress y) {
+  table_rows_.reserve(1, table.k);
+  float* const row = table_rows_.data();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    unpack_row(table, rows[i], row);
+    at(y)[i] = std::inner_product(row, row + table.k, at(x), 0.0F);
+  }
+}
+
+void HostBackend::add_silu(const AddSilu& args) {
+  ops_.pool().run(ops_.shares_for(args.rows * args.groups * args.dim), [&](Worker worker) {
+    const Range share = share_of(worker, args.rows * args.groups);
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const int64_t row = i % args.rows, group = i / args.rows;
+      const float* x = at(args.x) + (row * args.groups + group) * args.dim;
+      const float* residual = at(args.residual) + row * args.dim;
+      float* y = at(args.y) + i * args.dim;
+      for (int64_t d = 0; d < args.dim; ++d) y[d] = residual[d] + x[d] / (1.0F + std::exp(-x[d]));
+    }
+  });
+}
+
+void HostBackend::average(const Means& args) {
+  clear(args.y, args.rows * args.dim);
+  for (int64_t row = 0; row < args.rows * args.count; ++row) {
+    const float* x = at(args.x) + row * args.dim;
+    float* sum = at(args.y) + row / args.count * args.dim;
+    for (int64_t d = 0; d < args.dim; ++d) sum[d] += x[d] / static_cast<float>(args.count);
+  }
+}
+
+void HostBackend::spread_columns(const Columns& args) {
+  ops_.pool().run(ops_.shares_for(args.rows * args.width), [&](Worker worker) {
+    const Range share = share_of(worker, args.rows);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      const float* x = at(args.x) + row * args.count;
+      float* y = at(args.y) + row * args.width;
+      std::fill_n(y, args.width, -std::numeric_limits<float>::infinity());
+      for (int64_t i = 0; i < args.count; ++i) y[args.columns[static_cast<size_t>(i)]] = x[i];
+    }
+  });
+}
+
+void HostBackend::add_columns(const Columns& args, FloatAddress base) {
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const float* x = at(args.x) + row * args.count;
+    float* y = at(args.y) + row * args.width;
+    std::copy_n(at(base), args.width, y);
+    for (int64_t i = 0; i < args.count; ++i)
+      y[args.columns.empty() ? i : int64_t{args.columns[static_cast<size_t>(i)]}] += x[i];
+  }
+}
+
+// From the last place of a block to its first, so that a place is read by later ones before it changes.
+void HostBackend::convolve_blocks(const Convolution& args) {
+  const int64_t groups = args.dim / args.group;
+  for (int64_t row = args.rows - 1; row >= 0; --row) {
+    const int64_t taps = std::min(args.taps, row % args.block + 1);
+    const float* const weights = at(args.weights) + row * args.weight_stride;
+    float* const x = at(args.x) + row * args.dim;
+    for (int64_t channel = 0; channel < args.dim; ++channel) {
+      float sum = 0.0F;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const float weight = args.base[static_cast<size_t>(tap * args.dim + channel)] +
+                             weights[tap * groups + channel / args.group];
+        sum += weight * x[channel - tap * args.dim];
+      }
+      x[channel] = sum;
+    }
+  }
+}
+
+void HostBackend::read_entries(const Entries& entries, FloatAddress y) {
+  const KvShape& shape = entries.cache->shape();
+  const KvHeads heads = shape.heads(entries.layers.begin);
+  const int64_t parts = shape.values_are_keys ? 1 : 2;
+  const int64_t layers = entries.layers.end - entries.layers.begin;
+  const int64_t rows = std::ssize(entries.slots) * layers;
+  ops_.pool().run(ops_.shares_for(rows * heads.dim), [&](Worker worker) {
+    const Range share = share_of(worker, rows);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      KvRow entry{.layer = entries.layers.begin + row % layers,
+                  .slot = entries.slots[static_cast<size_t>(row / layers)]};
+      float* const out = at(y) + row * parts * heads.count * heads.dim;
+      entries.cache->storage().read(entry, out, parts * heads.dim);
+      if (parts == 1) continue;
+      entry.part = KvPart::kValues;
+      entries.cache->storage().read(entry, out + heads.dim, parts * heads.dim);
+    }
+  });
+}
+
 void HostBackend::rotate_and_store(const Attention& attention, const RowPlaces& places) {
   ops_.rotate_and_store(*attention.shape, {.qkv = at(attention.qkv),
                                            .rows = places.rows,
@@ -200,6 +318,13 @@ void HostBackend::attend(const Attention& attention, std::span<const AttentionRo
                                  .layer = attention.layer,
                                  .sinks = attention.sinks,
                                  .y = at(y)});
+}
+
+Result<std::unique_ptr<LayerBackend>> make_host_backend(const ModelConfig& config,
+                                                        const ModelOptions& options,
+                                                        const LoadWeights& load) {
+  OUTRIDER_TRY(DecoderWeights weights, load());
+  return std::unique_ptr<LayerBackend>(std::make_unique<HostBackend>(config, options, std::move(weights)));
 }
 
 }  // namespace outrider

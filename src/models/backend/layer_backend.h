@@ -2,30 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
+#include "models/backend/float_address.h"
 #include "models/layer_ops.h"
 
 namespace outrider {
 
 class HostStep;
 struct DecoderWeights;
-
-// The address of f32 in the memory of a LayerBackend. Others may count from it, but the operations of the
-// backend alone read and write there.
-class FloatAddress {
- public:
-  FloatAddress() = default;
-  explicit FloatAddress(uintptr_t address) : address_(address) {}
-
-  uintptr_t address() const { return address_; }
-  FloatAddress operator+(int64_t count) const {
-    return FloatAddress(address_ + static_cast<uintptr_t>(count) * sizeof(float));
-  }
-
- private:
-  uintptr_t address_ = 0;
-};
 
 // Where a Decoder's numbers are and what computes with them. The Decoder says what a layer does, and names
 // all that it does it with: weights by their places in weights(), rows by address, cached entries by KvCache
@@ -37,10 +23,15 @@ class LayerBackend {
 
   // Names and sizes are anyone's, the numbers in it are the backend's. In place for its whole life.
   virtual const DecoderWeights& weights() const = 0;
+  // The memory of a cache that the operations read and write.
+  virtual std::unique_ptr<KvStorage> make_storage(const KvShape& shape) = 0;
   // From now on operations add their times to the profile; nullptr: to none.
   virtual void measure_into(PassProfile* profile) = 0;
   // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().
   virtual void reserve(int64_t rows, int64_t logits_rows) = 0;
+
+  // The same for one projection of a draft head.
+  virtual void reserve_product(const Projection& projection, int64_t rows) = 0;
 
   virtual FloatAddress allocate(int64_t count) = 0;
   virtual void release(FloatAddress numbers) = 0;
@@ -58,6 +49,17 @@ class LayerBackend {
     int64_t dim = 0;
   };
   virtual void copy(const RowCopy& copy) = 0;
+  // to[i * to_stride] = from[i * from_stride], `dim` numbers each; the two places do not overlap.
+  struct StridedCopy {
+    FloatAddress from;
+    int64_t from_stride = 0;
+    FloatAddress to;
+    int64_t to_stride = 0;
+    int64_t rows = 0;
+    int64_t dim = 0;
+  };
+  virtual void copy_strided(const StridedCopy& copy) = 0;
+  virtual void clear(FloatAddress numbers, int64_t count) = 0;
   // The residual stream on its way between the stages of a pipeline.
   virtual void send_states(FloatAddress states, int64_t count) = 0;
   virtual void receive_states(FloatAddress states, int64_t count) = 0;
@@ -74,6 +76,12 @@ class LayerBackend {
   };
   virtual void add_table_rows(const TableRows& args) = 0;
 
+  // y[rows, table.k] = the rows of the table
+  virtual void look_up(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress y) = 0;
+  // y[i] = table[rows[i]] . x[table.k], summed in the order of the numbers
+  virtual void project_rows(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress x,
+                            FloatAddress y) = 0;
+
   // The next ones are those of LayerOps.
   virtual void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) = 0;
   virtual void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) = 0;
@@ -87,6 +95,8 @@ class LayerBackend {
     int64_t dim = 0;
   };
   virtual void add_and_normalize(const AddAndNormalize& args) = 0;
+  // A row has the parts of all norms side by side, which are of one size; y may be x.
+  virtual void normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y, int64_t rows) = 0;
   struct Activate {
     FloatAddress x;  // [rows, dim], or [rows, 2 * dim] where it is gated
     FloatAddress y;  // [rows, dim]
@@ -112,6 +122,50 @@ class LayerBackend {
     int64_t stride = 0;  // of factors
   };
   virtual void multiply_rows(const RowProduct& args) = 0;
+  // y[groups, rows, dim] = residual[rows, dim] + SiLU(x[rows, groups, dim]); y may be residual.
+  struct AddSilu {
+    FloatAddress x, residual, y;
+    int64_t rows = 0;
+    int64_t groups = 1;
+    int64_t dim = 0;
+  };
+  virtual void add_silu(const AddSilu& args) = 0;
+  // y[rows, dim] = the mean of `count` rows of x[rows, count, dim]
+  struct Means {
+    FloatAddress x, y;
+    int64_t rows = 0;
+    int64_t count = 0;
+    int64_t dim = 0;
+  };
+  virtual void average(const Means& args) = 0;
+  // Columns of x[rows, count] in y[rows, width]: number i of a row belongs to column columns[i], or i where
+  // the list is empty.
+  struct Columns {
+    FloatAddress x;
+    std::span<const int32_t> columns;
+    int64_t count = 0;
+    FloatAddress y;
+    int64_t width = 0;
+    int64_t rows = 0;
+  };
+  // All other numbers of y become -infinity.
+  virtual void spread_columns(const Columns& args) = 0;
+  // Each row of y becomes base[width] with its columns of x added.
+  virtual void add_columns(const Columns& args, FloatAddress base) = 0;
+  // A convolution over the places of blocks, in place: channel c of place t becomes the sum over taps o of
+  // (base[o][c] + weights[t][o][c / group]) * x[t - o][c], where x is 0 before the block.
+  struct Convolution {
+    std::span<const float> base;  // [taps, dim]
+    FloatAddress weights;         // of a place: [taps, dim / group], rows weight_stride apart
+    int64_t weight_stride = 0;
+    FloatAddress x;  // [rows, dim]
+    int64_t rows = 0;
+    int64_t block = 0;  // places of a block
+    int64_t taps = 0;
+    int64_t dim = 0;
+    int64_t group = 0;  // channels
+  };
+  virtual void convolve_blocks(const Convolution& args) = 0;
 
   // The attention of a layer: see LayerOps::RotateAndStore and LayerOps::Attend.
   struct Attention {
@@ -130,6 +184,14 @@ class LayerBackend {
   };
   virtual void rotate_and_store(const Attention& attention, const RowPlaces& places) = 0;
   virtual void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) = 0;
+  // y[slots, layers, heads, head_dim] = the keys of entries; where values are not keys, each head has its
+  // value behind its key. The layers are alike.
+  struct Entries {
+    const KvCache* cache = nullptr;
+    Range layers;
+    std::span<const int32_t> slots;
+  };
+  virtual void read_entries(const Entries& entries, FloatAddress y) = 0;
   // A step of a block that none of the operations is (host_step.h).
   virtual void run(HostStep& step) = 0;
 };
@@ -153,6 +215,19 @@ class BackendRows {
     count_ = rows * dim;
   }
   FloatAddress data() const { return data_; }
+  // Growing keeps the contents.
+  void extend(int64_t rows, int64_t dim) {
+    if (rows * dim <= count_) return;
+    const FloatAddress grown = backend_.allocate(2 * rows * dim);
+    if (count_ > 0) backend_.copy_strided({data_, 0, grown, 0, 1, count_});
+    backend_.release(data_);
+    data_ = grown;
+    count_ = 2 * rows * dim;
+  }
+  // Writes row `index` of rows of that size.
+  void write(std::span<const float> row, int64_t index) {
+    backend_.write(row, data_ + index * std::ssize(row));
+  }
 
  private:
   LayerBackend& backend_;

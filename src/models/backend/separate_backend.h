@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -89,8 +90,15 @@ class SeparateBackend final : public LayerBackend, private HostNames {
   }
 
   const DecoderWeights& weights() const override { return shown_; }
+  std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
+    return std::make_unique<SeparateStorage>(shape);
+  }
   void measure_into(PassProfile* profile) override { host_.measure_into(profile); }
   void reserve(int64_t rows, int64_t logits_rows) override { host_.reserve(rows, logits_rows); }
+
+  void reserve_product(const Projection& projection, int64_t rows) override {
+    host_.reserve_product(projection, rows);
+  }
 
   FloatAddress allocate(int64_t count) override {
     const FloatAddress address(next_);
@@ -114,6 +122,13 @@ class SeparateBackend final : public LayerBackend, private HostNames {
     copy.to = own(args.to);
     host_.copy(copy);
   }
+  void copy_strided(const StridedCopy& args) override {
+    StridedCopy copy = args;
+    copy.from = own(args.from);
+    copy.to = own(args.to);
+    host_.copy_strided(copy);
+  }
+  void clear(FloatAddress numbers, int64_t count) override { host_.clear(own(numbers), count); }
   void send_states(FloatAddress states, int64_t count) override { host_.send_states(own(states), count); }
   void receive_states(FloatAddress states, int64_t count) override {
     host_.receive_states(own(states), count);
@@ -126,6 +141,13 @@ class SeparateBackend final : public LayerBackend, private HostNames {
     rows.x = own(args.x);
     rows.y = own(args.y);
     host_.add_table_rows(rows);
+  }
+  void look_up(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress y) override {
+    host_.look_up(own_part(table), rows, own(y));
+  }
+  void project_rows(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress x,
+                    FloatAddress y) override {
+    host_.project_rows(own_part(table), rows, own(x), own(y));
   }
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) override {
     host_.project(own_part(projection), own(x), own(y), rows);
@@ -140,6 +162,11 @@ class SeparateBackend final : public LayerBackend, private HostNames {
     sum.norm = &own_part(*args.norm);
     sum.y = own(args.y);
     host_.add_and_normalize(sum);
+  }
+  void normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y, int64_t rows) override {
+    std::vector<Norm> norms;
+    for (const Norm& norm : parts) norms.push_back(own_part(norm));
+    host_.normalize_parts(own(x), norms, own(y), rows);
   }
   void activate(const Activate& args) override {
     Activate activation = args;
@@ -163,6 +190,31 @@ class SeparateBackend final : public LayerBackend, private HostNames {
     product.factors = own(args.factors);
     host_.multiply_rows(product);
   }
+  void add_silu(const AddSilu& args) override {
+    AddSilu sum = args;
+    sum.x = own(args.x);
+    sum.residual = own(args.residual);
+    sum.y = own(args.y);
+    host_.add_silu(sum);
+  }
+  void average(const Means& args) override {
+    Means means = args;
+    means.x = own(args.x);
+    means.y = own(args.y);
+    host_.average(means);
+  }
+  void spread_columns(const Columns& args) override { host_.spread_columns(own(args)); }
+  void add_columns(const Columns& args, FloatAddress base) override {
+    host_.add_columns(own(args), own(base));
+  }
+  void convolve_blocks(const Convolution& args) override {
+    Convolution convolution = args;
+    convolution.base = own_numbers(args.base);
+    convolution.weights = own(args.weights);
+    convolution.x = own(args.x);
+    host_.convolve_blocks(convolution);
+  }
+  void read_entries(const Entries& entries, FloatAddress y) override { host_.read_entries(entries, own(y)); }
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override {
     host_.rotate_and_store(own(attention), places);
   }
@@ -200,16 +252,66 @@ class SeparateBackend final : public LayerBackend, private HostNames {
       parts_[shown_.layers[i].mlp.get()] = weights.layers[i].mlp.get();
     }
   }
-  // An empty norm is no part of the weights.
   template <typename Part>
   const Part& own_part(const Part& shown) const {
     const auto found = parts_.find(&shown);
-    return found == parts_.end() ? shown : *static_cast<const Part*>(found->second);
+    return found == parts_.end() ? take(shown) : *static_cast<const Part*>(found->second);
   }
   std::span<const float> own_numbers(std::span<const float> shown) const {
+    if (shown.empty()) return shown;
     const auto found = parts_.find(shown.data());
-    if (found == parts_.end()) return shown;
-    return {static_cast<const float*>(found->second), shown.size()};
+    if (found != parts_.end()) return {static_cast<const float*>(found->second), shown.size()};
+    const auto bytes = take_bytes(std::as_bytes(shown));
+    return {reinterpret_cast<const float*>(bytes.data()), shown.size()};
+  }
+
+  // Weights of draft heads are taken when they are first used: from then on their places hold noise.
+  const Block& take(const Block& shown) const { return shown; }
+  const Norm& take(const Norm& shown) const {
+    if (shown.empty()) return shown;
+    Norm& own = norms_.emplace_back(shown);
+    for (const auto& [from, to] : {std::pair(&shown.weight, &own.weight), {&shown.bias, &own.bias}}) {
+      const std::span<const float> numbers = own_numbers(*from);
+      to->assign(numbers.begin(), numbers.end());
+    }
+    parts_[&shown] = &own;
+    return own;
+  }
+  const PackedMatrix& take(const PackedMatrix& shown) const {
+    const auto bytes = take_bytes({shown.data.data(), static_cast<size_t>(shown.bytes())});
+    parts_[&shown] = &matrices_.emplace_back(matrix_of(shown, bytes));
+    return matrices_.back();
+  }
+  const Projection& take(const Projection& shown) const {
+    Projection& own = projections_.emplace_back();
+    own.name = shown.name;
+    own.n = shown.n;
+    own.k = shown.k;
+    const std::span<const float> bias = own_numbers(shown.bias);
+    own.bias.assign(bias.begin(), bias.end());
+    for (const PackedMatrix& part : shown.parts)
+      own.parts.push_back(matrix_of(part, take_bytes({part.data.data(), static_cast<size_t>(part.bytes())})));
+    parts_[&shown] = &own;
+    return own;
+  }
+  static PackedMatrix matrix_of(const PackedMatrix& like, std::span<const std::byte> bytes) {
+    return {.layout = like.layout,
+            .inputs = like.inputs,
+            .dtype = like.dtype,
+            .n = like.n,
+            .k = like.k,
+            .panel_features = like.panel_features,
+            .panel_bytes = like.panel_bytes,
+            .data = Buffer::borrowed(bytes)};
+  }
+  std::span<const std::byte> take_bytes(std::span<const std::byte> shown) const {
+    const auto [found, is_new] = bytes_.try_emplace(shown.data());
+    if (is_new) {
+      found->second = Buffer(shown.size());
+      std::ranges::copy(shown, found->second.data());
+      std::ranges::fill(std::span(const_cast<std::byte*>(shown.data()), shown.size()), std::byte{0xff});
+    }
+    return {found->second.data(), shown.size()};
   }
 
   float* at(FloatAddress numbers) const override { return reinterpret_cast<float*>(own(numbers).address()); }
@@ -218,6 +320,12 @@ class SeparateBackend final : public LayerBackend, private HostNames {
     return static_cast<SeparateStates&>(storage).numbers();
   }
 
+  Columns own(const Columns& shown) const {
+    Columns columns = shown;
+    columns.x = own(shown.x);
+    columns.y = own(shown.y);
+    return columns;
+  }
   Attention own(const Attention& shown) const {
     Attention attention = shown;
     for (auto* numbers : {&attention.q_norm, &attention.k_norm, &attention.v_norm, &attention.sinks})
@@ -229,10 +337,25 @@ class SeparateBackend final : public LayerBackend, private HostNames {
 
   HostBackend host_;
   DecoderWeights shown_;
-  std::map<const void*, const void*> parts_;  // of shown weights to own ones
-  uintptr_t next_ = kGap;
-  std::map<uintptr_t, Rows> rows_;  // by the address that is shown
+  mutable std::map<const void*, const void*> parts_;  // of shown weights to own ones
+  mutable std::deque<Norm> norms_;                    // taken
+  mutable std::deque<PackedMatrix> matrices_;
+  mutable std::deque<Projection> projections_;
+  mutable std::map<const std::byte*, Buffer> bytes_;  // taken, by their shown place
+  // Rows of all such backends, by the address that is shown.
+  static inline uintptr_t next_ = kGap;
+  static inline std::map<uintptr_t, Rows> rows_;
 };
+
+// A BackendKind.
+inline Result<std::unique_ptr<LayerBackend>> make_separate_backend(const ModelConfig& config,
+                                                                   const ModelOptions& options,
+                                                                   const LoadWeights& load) {
+  OUTRIDER_TRY(DecoderWeights own, load());
+  OUTRIDER_TRY(DecoderWeights shown, load());
+  return std::unique_ptr<LayerBackend>(
+      std::make_unique<SeparateBackend>(config, options, std::move(own), std::move(shown)));
+}
 
 // A model on such a backend, with its cache.
 class SeparateModel {
@@ -241,15 +364,12 @@ class SeparateModel {
     auto file = open_model(model_data(name));
     EXPECT_TRUE(file.ok()) << file.error().message;
     const ModelOptions options{.kernels = *select_kernels(""), .pool = &pool_, .weights = {}};
-    auto own = load_decoder_weights(*file, options);
-    auto shown = load_decoder_weights(*file, options);
-    EXPECT_TRUE(own.ok() && shown.ok());
-    model_ = std::make_unique<Decoder>(
-        file->config, options,
-        std::make_unique<SeparateBackend>(file->config, options, std::move(*own), std::move(*shown)));
+    auto backend =
+        make_separate_backend(file->config, options, [&] { return load_decoder_weights(*file, options); });
+    EXPECT_TRUE(backend.ok());
+    model_ = std::make_unique<Decoder>(file->config, options, std::move(*backend));
     const KvShape shape = small_cache_shape(*model_);
-    cache_ =
-        std::make_unique<KvCache>(shape, KvOptions{.poison = true}, std::make_unique<SeparateStorage>(shape));
+    cache_ = std::make_unique<KvCache>(shape, KvOptions{.poison = true}, model_->make_storage(shape));
   }
 
   Model& model() { return *model_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/team/rank_worker.h"
+#include "models/backend/layer_backend.h"
 
 #include <algorithm>
 #include <new>
@@ -95,20 +96,26 @@ class RankWorker {
 
   void embed(const std::vector<TokenId>& tokens) {
     if (!opened_->part().is_first_stage()) return;
-    embedded_.resize(tokens.size() * static_cast<size_t>(opened_->model().config().hidden_size));
-    opened_->model().embed_tokens(tokens, embedded_.data());
+    Model& model = opened_->model();
+    BackendRows embedded(model.backend());
+    embedded.reserve(std::ssize(tokens), model.config().hidden_size);
+    model.embed_tokens(tokens, embedded.data());
   }
 
   void compute_logits(const std::vector<float>& states, int64_t rows) {
     const ModelPart& part = opened_->part();
     if (!part.is_last_stage()) return;
-    const std::span<const float> logits = opened_->model().output_head(states.data(), rows);
-    if (part.stage_count > 1 && part.shard.index == 0) ranks_.send(std::as_bytes(logits), 0);
+    Model& model = opened_->model();
+    BackendRows inputs(model.backend());
+    inputs.reserve(rows, model.config().hidden_size);
+    model.backend().write(states, inputs.data());
+    const FloatAddress logits = model.output_head(inputs.data(), rows);
+    if (part.stage_count == 1 || part.shard.index != 0) return;
+    ranks_.send(std::as_bytes(model.backend().read(logits, rows * model.config().vocab_size)), 0);
   }
 
   Communicator& ranks_;
   std::unique_ptr<OpenedPart> opened_;
-  std::vector<float> embedded_;
 };
 
 }  // namespace
@@ -146,7 +153,7 @@ Status OpenedPart::make_cache(const CacheSettings& settings) {
   shape.type = settings.type;
   shape.page_count = settings.pages;
   try {
-    cache_ = std::make_unique<KvCache>(shape);
+    cache_ = std::make_unique<KvCache>(shape, KvOptions(), model_->make_storage(shape));
   } catch (const std::bad_alloc&) {
     return resource_error("out of memory for the KV cache of rank " + std::to_string(part_.ranks->rank()) +
                           "; lower --ctx, --max-batch or --kv-pages");

@@ -196,7 +196,7 @@ void RankedModel::tap(FeatureTaps taps) {
   });
 }
 
-void RankedModel::embed_tokens(std::span<const TokenId> tokens, float* out) const {
+void RankedModel::embed_tokens(std::span<const TokenId> tokens, FloatAddress out) {
   together([&] {
     MessageWriter message(RankCommand::kEmbed);
     message.field(std::vector<TokenId>(tokens.begin(), tokens.end()));
@@ -205,17 +205,26 @@ void RankedModel::embed_tokens(std::span<const TokenId> tokens, float* out) cons
   });
 }
 
-std::span<const float> RankedModel::output_head(const float* states, int64_t rows) {
-  return together([&]() -> std::span<const float> {
+// Numbers that another rank has computed, in the memory of this rank's backend.
+FloatAddress RankedModel::place(std::span<const float> numbers, std::optional<BackendRows>& rows) {
+  if (!rows) rows.emplace(backend());
+  rows->reserve(1, std::ssize(numbers));
+  backend().write(numbers, rows->data());
+  return rows->data();
+}
+
+FloatAddress RankedModel::output_head(FloatAddress states, int64_t rows) {
+  return together([&] {
     MessageWriter message(RankCommand::kOutputHead);
     message.field(rows);
-    message.field(std::vector<float>(states, states + rows * config().hidden_size));
+    const std::span<const float> numbers = backend().read(states, rows * config().hidden_size);
+    message.field(std::vector<float>(numbers.begin(), numbers.end()));
     tell(message);
     const ModelPart part = pass_->part();
     if (part.stage_count == 1) return own_->output_head(states, rows);
     head_logits_.resize(static_cast<size_t>(rows * config().vocab_size));
     ranks_.receive(std::as_writable_bytes(std::span(head_logits_)), part.rank_of(part.stage_count - 1, 0));
-    return head_logits_;
+    return place(head_logits_, logits_rows_);
   });
 }
 

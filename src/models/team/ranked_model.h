@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/backend/layer_backend.h"
 #include "models/team/messages.h"
 #include "models/team/part_pass.h"
 #include "ranks/communicator.h"
@@ -52,11 +53,11 @@ class RankedModel final : public Model {
   std::span<const float> features() override { return pass_->features(); }
   Traffic traffic() const override { return ranks_.traffic(); }
   void measure_into(PassProfile* profile) override { own_->measure_into(profile); }
-  void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
-  std::span<const float> output_head(const float* states, int64_t rows) override;
-  void normalize_output(const float* states, float* out, int64_t rows) const override {
-    own_->normalize_output(states, out, rows);
-  }
+  LayerBackend& backend() override { return own_->backend(); }
+  std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override { return own_->make_storage(shape); }
+  FloatAddress hidden_rows() override { return place(pass_->states(), state_rows_); }
+  void embed_tokens(std::span<const TokenId> tokens, FloatAddress out) override;
+  FloatAddress output_head(FloatAddress states, int64_t rows) override;
 
  private:
   class Threads;  // the other ranks, where they are threads of this process
@@ -67,6 +68,7 @@ class RankedModel final : public Model {
   // The first error that a rank answers with.
   Status collect();
   void run(PassOrder order, KvCache& cache);
+  FloatAddress place(std::span<const float> numbers, std::optional<BackendRows>& rows);
   // Makes a call that all ranks take part in. An exception ends the job.
   template <typename Call>
   auto together(Call&& call) const;
@@ -80,6 +82,7 @@ class RankedModel final : public Model {
   int64_t parameter_count_ = 0;
   int64_t weight_bytes_ = 0;  // of all ranks
   std::vector<float> head_logits_;
+  std::optional<BackendRows> logits_rows_, state_rows_;  // results of other ranks
 };
 
 }  // namespace outrider

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "models/backend/layer_backend.h"
+#include "models/decoder_weights.h"
+
+namespace outrider {
+
+// Loads the weights of a network; a backend may call it more than once.
+using LoadWeights = std::function<Result<DecoderWeights>()>;
+
+// A kind of machine that computes networks. Addresses of rows are good in all backends of one kind.
+struct BackendKind {
+  std::string_view name;
+  Result<std::unique_ptr<LayerBackend>> (*make)(const ModelConfig& config, const ModelOptions& options,
+                                                const LoadWeights& load);
+};
+
+// The kinds that this program has; networks are computed by the last.
+std::vector<BackendKind>& backend_kinds();
+
+inline Result<std::unique_ptr<LayerBackend>> make_backend(const ModelConfig& config,
+                                                          const ModelOptions& options,
+                                                          const LoadWeights& load) {
+  return backend_kinds().back().make(config, options, load);
+}
+
+}  // namespace outrider

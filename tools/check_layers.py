@@ -36,6 +36,7 @@ ROOMS = {
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
     "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
+    "models/backend": [{"host"}, {"*"}],
     "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
@@ -45,6 +46,8 @@ ROOMS = {
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],
     "training/heads": [{"vocabulary"}],
 }
+# Rooms that follow addresses of this machine, and the only folders that may include them.
+PRIVATE = {"models/backend/host": ("models/backend", "models/blocks")}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
 HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "remote", "server"},
@@ -98,6 +101,9 @@ def rank_of(name, ranks):
 def layer_problems(folder, include):
     """`folder` and `include` are paths from src/; yields what is wrong with the include."""
     source, target = folder.parts, pathlib.PurePosixPath(include).parts[:-1]
+    readers = PRIVATE.get("/".join(target))
+    if readers and not any(folder.is_relative_to(reader) for reader in readers):
+        yield f"'{folder}' may not include '{include}', which is private to {' and '.join(readers)}"
     common = 0
     while common < min(len(source), len(target)) and source[common] == target[common]:
         common += 1

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -75,5 +76,8 @@ Status load_layer(WeightLoader& loader, const ModelConfig& config, const LayerPl
 // Loads all weights of a model. Errors: a missing or mis-shaped tensor, a type that no matrix can be
 // converted to, out of memory.
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options);
+
+// Loads the weights of a network; a backend may call it more than once.
+using LoadWeights = std::function<Result<DecoderWeights>()>;
 
 }  // namespace outrider

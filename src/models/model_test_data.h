@@ -14,7 +14,7 @@
 
 #include "formats/model_file.h"
 #include "formats/random_model.h"
-#include "models/backend/host_backend.h"
+#include "models/backend/backend_kinds.h"
 #include "models/model.h"
 
 namespace outrider {
@@ -173,7 +173,7 @@ inline std::vector<float> numbers_of_run(Model& model, KvCache& cache) {
 
 // A backend beside which there is no model.
 inline std::unique_ptr<LayerBackend> bare_backend(const ModelOptions& options) {
-  return std::make_unique<HostBackend>(ModelConfig(), options, DecoderWeights());
+  return make_backend(ModelConfig(), options, [] { return DecoderWeights(); }).value();
 }
 
 // Numbers of a test in the memory of a backend.

@@ -20,7 +20,7 @@ struct OutOfReach {
   ~OutOfReach() { backend_kinds().pop_back(); }
 };
 
-// Texts, drafts and accepted drafts on such a backend are those of this machine's.
+// Such a backend gives the texts, the drafts and the accepted drafts that this machine gives.
 void expect_same_drafts(const Variant& variant, const Workload& workload) {
   SCOPED_TRACE(describe(variant));
   const auto here = run_variant({}, variant, workload);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/backend/backend_kinds.h"
 
-#include "models/backend/host_backend.h"
+#include "models/backend/host/host_backend.h"
 
 namespace outrider {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -10,9 +9,6 @@
 #include "models/decoder_weights.h"
 
 namespace outrider {
-
-// Loads the weights of a network; a backend may call it more than once.
-using LoadWeights = std::function<Result<DecoderWeights>()>;
 
 // A kind of machine that computes networks. Addresses of rows are good in all backends of one kind.
 struct BackendKind {

@@ -5,8 +5,11 @@
 #include <memory>
 #include <span>
 
+#include "models/backend/attention_shape.h"
 #include "models/backend/float_address.h"
-#include "models/layer_ops.h"
+#include "models/pass_profile.h"
+#include "models/weights/norm.h"
+#include "models/weights/weight_loader.h"
 
 namespace outrider {
 
@@ -82,7 +85,6 @@ class LayerBackend {
   virtual void project_rows(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress x,
                             FloatAddress y) = 0;
 
-  // The next ones are those of LayerOps.
   virtual void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) = 0;
   virtual void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) = 0;
   struct AddAndNormalize {
@@ -167,7 +169,9 @@ class LayerBackend {
   };
   virtual void convolve_blocks(const Convolution& args) = 0;
 
-  // The attention of a layer: see LayerOps::RotateAndStore and LayerOps::Attend.
+  // The attention of a layer. rotate_and_store() normalizes queries, keys and values where norms are given,
+  // rotates queries and keys, scales queries, and writes keys and values to the cache; row i of qkv is row
+  // rows[i] of the batch. attend() is attention of every row over the entries that it sees, y[rows, q_size].
   struct Attention {
     const AttentionShape* shape = nullptr;
     std::span<const float> q_norm = {}, k_norm = {}, v_norm = {};  // see RotateAndStore

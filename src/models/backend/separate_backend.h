@@ -17,7 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/backend/host_backend.h"
+#include "models/backend/backend_kinds.h"
+#include "models/backend/host/host_backend.h"
 #include "models/decoder.h"
 #include "models/model_test_data.h"
 
@@ -347,7 +348,7 @@ class SeparateBackend final : public LayerBackend, private HostNames {
   static inline std::map<uintptr_t, Rows> rows_;
 };
 
-// A BackendKind.
+// Makes the backend of a BackendKind.
 inline Result<std::unique_ptr<LayerBackend>> make_separate_backend(const ModelConfig& config,
                                                                    const ModelOptions& options,
                                                                    const LoadWeights& load) {

@@ -23,7 +23,10 @@ RowPositions::RowPositions(const ModelConfig& config, int64_t context)
 }
 
 void RowPositions::reserve(int64_t rows) {
-  for (size_t i = 0; i < ropes_.size(); ++i) rotations_[i].reserve(rows, ropes_[i].rotated());
+  for (size_t i = 0; i < ropes_.size(); ++i) {
+    const auto numbers = static_cast<size_t>(rows * ropes_[i].rotated());
+    if (rotations_[i].size() < numbers) rotations_[i].resize(numbers);
+  }
   if (temperature_.beta != 0) query_factors_.resize(static_cast<size_t>(rows));
 }
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "models/backend/attention_shape.h"
 #include "models/forward_batch.h"
-#include "models/layer_ops.h"
 #include "models/rotary_embedding.h"
 
 namespace outrider {
@@ -28,8 +28,8 @@ class RowPositions {
  private:
   QueryTemperature temperature_;
   std::vector<RotaryEmbedding> ropes_;
-  std::vector<Scratch> rotations_;    // for each of ropes_, see RowRotations
-  std::vector<float> query_factors_;  // [batch rows], or empty
+  std::vector<std::vector<float>> rotations_;  // for each of ropes_, see RowRotations
+  std::vector<float> query_factors_;           // [batch rows], or empty
 };
 
 }  // namespace outrider

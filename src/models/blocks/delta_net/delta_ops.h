@@ -6,8 +6,8 @@
 
 #include "formats/kinds/delta_net.h"
 #include "formats/model_config.h"
+#include "models/backend/host/layer_ops.h"
 #include "models/blocks/state_plan.h"
-#include "models/layer_ops.h"
 #include "models/weights/layer_place.h"
 #include "models/weights/weight_list.h"
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "models/backend/host/layer_ops.h"
 #include "models/blocks/experts/expert_routing.h"
 #include "models/blocks/experts/expert_weights.h"
-#include "models/layer_ops.h"
 #include "models/weights/expert_stream.h"
 
 namespace outrider {

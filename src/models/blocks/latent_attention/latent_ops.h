@@ -6,7 +6,7 @@
 
 #include "formats/kinds/latent_attention.h"
 #include "formats/model_config.h"
-#include "models/layer_ops.h"
+#include "models/backend/host/layer_ops.h"
 #include "models/weights/layer_place.h"
 #include "models/weights/weight_list.h"
 

@@ -6,8 +6,8 @@
 #include <typeindex>
 
 #include "kv/state_storage.h"
+#include "models/backend/host/layer_ops.h"
 #include "models/backend/layer_backend.h"
-#include "models/layer_ops.h"
 #include "models/weights/expert_stream.h"
 
 namespace outrider {

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "formats/model_config.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
-#include "models/forward_batch.h"
+#include "models/backend/attention_shape.h"
 #include "models/pass_profile.h"
 #include "models/sharding/shard_exchange.h"
 #include "models/weights/norm.h"
@@ -30,37 +29,6 @@ class Scratch {
 
  private:
   Buffer buffer_;
-};
-
-// One layer's attention as its kernels see it.
-struct AttentionShape {
-  // The shape of the heads of layer `layer` that a shard has.
-  static AttentionShape of(const ModelConfig& config, int64_t layer, Shard shard = {});
-
-  int64_t head_count = 0;
-  int64_t kv_head_count = 0;
-  int64_t head_dim = 0;
-  int64_t window = 0;  // this and the next four: see AttentionArgs
-  int64_t chunk = 0;
-  float scale = 0;
-  float softcap = 0;
-  std::span<const float> slopes = {};  // [head_count], or empty
-  bool values_are_keys = false;        // see KvShape
-  bool stores = true;                  // its own keys and values; else it reads another layer's
-  // The next three belong to norms of queries, keys and values.
-  float epsilon = 0;
-  NormKind norm_kind = NormKind::kRms;
-  QkNorm qk_norm = QkNorm::kHead;
-
-  int64_t q_size() const { return head_count * head_dim; }
-  int64_t kv_size() const { return kv_head_count * head_dim; }
-  int64_t qkv_size() const { return q_size() + (stores ? (values_are_keys ? 1 : 2) * kv_size() : 0); }
-};
-
-// The rotations of the rows of a batch, [batch rows, dim], see fill_rotations; null: there are none.
-struct RowRotations {
-  const float* numbers = nullptr;
-  int64_t dim = 0;  // numbers of a head that turn
 };
 
 // The operations of a layer over the rows of one pass. Each runs on all workers and ends with a barrier. The
@@ -178,8 +146,5 @@ struct ProductRow {
 // Completes a row of a product: gathers it from `parts`, where the outputs of several parts stand one after
 // the other, each [rows, part.n], and adds the bias.
 void finish_row(const Projection& projection, const float* parts, ProductRow which, float* y);
-
-// The description of a row of the batch that attention reads.
-AttentionRow attention_row(const ForwardBatch& batch, int32_t row);
 
 }  // namespace outrider

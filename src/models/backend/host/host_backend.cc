@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/backend/host_backend.h"
+#include "models/backend/host/host_backend.h"
 
 #include <algorithm>
 #include <cmath>

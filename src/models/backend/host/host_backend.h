@@ -3,8 +3,7 @@
 
 #include <vector>
 
-#include "models/backend/backend_kinds.h"
-#include "models/backend/host_step.h"
+#include "models/backend/host/host_step.h"
 #include "models/backend/layer_backend.h"
 #include "models/decoder_weights.h"
 
@@ -80,7 +79,7 @@ class HostBackend final : public LayerBackend {
   std::vector<Buffer> memory_;  // allocated and not released
 };
 
-// A BackendKind.
+// Makes the backend of a BackendKind.
 Result<std::unique_ptr<LayerBackend>> make_host_backend(const ModelConfig& config,
                                                         const ModelOptions& options, const LoadWeights& load);
 

@@ -19,7 +19,8 @@ RANKS = [
     {"draft_heads"},
     {"drafters"},
     {"engine"},
-    {"remote", "setup"},
+    {"open"},
+    {"remote"},
     {"capi", "server", "training"},
     {"cli"},
 ]

@@ -111,9 +111,9 @@ class Resolver {
     for (const ForeignArgument& argument : given_.foreign)
       take_foreign(*argument.name, argument.place, argument.value, OriginKind::kCommandLine);
     for (const OptionRow& row : option_table()) {
-      if (row.belongs_to(given_.command)) OUTRIDER_RETURN_IF_ERROR(resolve(row));
+      if (row.belongs_to(given_.command)) OUTRIDER_RETURN_IF_ERROR(take_option(row));
     }
-    OUTRIDER_RETURN_IF_ERROR(resolve_speculation());
+    OUTRIDER_RETURN_IF_ERROR(take_speculation());
     warn_of_loss();
     return std::move(settings_);
   }
@@ -216,7 +216,7 @@ class Resolver {
                     acceptance_rule_name(rule)));
   }
 
-  Status resolve(const OptionRow& row) {
+  Status take_option(const OptionRow& row) {
     OUTRIDER_TRY(const std::optional<FoundValue> found, find(row));
     if (!found) return {};
     settings_.origins.insert_or_assign(std::string(row.name), found->origin);
@@ -245,7 +245,7 @@ class Resolver {
     return {};
   }
 
-  Status resolve_speculation() {
+  Status take_speculation() {
     if (keys_.settings.empty() && !given_.has_user_drafter) return {};
     keys_.has_user_drafter = given_.has_user_drafter;
     OUTRIDER_TRY(const SpeculativeConfig config, assemble_speculation(keys_));

@@ -6,6 +6,7 @@
 namespace outrider {
 
 Result<const HeadFile*> DrafterContext::head_for(const SpeculativeOptions& options) const {
+  const HeadFile* head = files == nullptr ? nullptr : files->head_file();
   if (head == nullptr) {
     return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +
                        " expects speculative_model, the directory of its checkpoint; found none");

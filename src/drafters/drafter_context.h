@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/thread_pool.h"
-#include "draft_heads/head_file.h"
+#include "drafters/draft_files.h"
 #include "kernels/kernel_table.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
@@ -49,13 +49,13 @@ struct DrafterContext {
   std::shared_ptr<DraftTeam> team = {};
   DraftShare share = {};
   std::filesystem::path target_path = {};
-  const HeadFile* head = nullptr;  // the opened files of options.speculative_model, where they are a head's
+  const DraftFiles* files = nullptr;  // null: the method drafts with none
 
   ModelOptions model_options() const { return {.kernels = kernels, .pool = pool, .weights = weights}; }
   // The head that the options name. Errors: they name none; it is another method's or another target's.
   Result<const HeadFile*> head_for(const SpeculativeOptions& options) const;
   // The traits of a drafter of that head which reads so many numbers per token.
-  StateTraits states_of(int64_t size) const { return {.size = size, .head = head_fingerprint(*head)}; }
+  StateTraits states_of(int64_t size) const { return {.size = size, .head = head_fingerprint(*files->head)}; }
 };
 
 using DrafterMaker = Result<std::shared_ptr<Drafter>> (*)(const SpeculativeOptions&, const DrafterContext&);

@@ -19,7 +19,6 @@
 #include "drafters/ngram/ngram.h"
 #include "drafters/none.h"
 #include "drafters/ranked/ranked_drafter.h"
-#include "drafters/resolve.h"
 #include "drafters/suffix/suffix.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -44,10 +43,8 @@ Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions&
     }
     SpeculativeOptions own = options;
     own.decoding_type = method;
-    OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(std::move(own)));
-    DrafterContext own_context = context;
-    own_context.head = resolved.head ? &*resolved.head : nullptr;
-    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(resolved.options, own_context));
+    if (context.files != nullptr) OUTRIDER_RETURN_IF_ERROR(take_method(*context.files, own));
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, context));
     name += (name.empty() ? "" : "+") + drafter->traits().name;
     parts.drafters.push_back(std::move(drafter));
   }

@@ -18,8 +18,8 @@ struct DraftLimits {
 DraftLimits limits_of(const SpeculativeOptions& options);
 
 // The drafter of options.decoding_type. Errors: options out of range, or whatever keeps this drafter from
-// serving this target. Precondition: the options are resolved (drafters/resolve.h), with their head in the
-// context.
+// serving this target. Precondition: the options are resolved (open/resolved.h), and the context has their
+// files.
 Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,
                                               const DrafterContext& context);
 

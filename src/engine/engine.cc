@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "chat_template/plain_chat.h"
+#include "engine/engine_parts.h"
 #include "engine/guarded_call.h"
-#include "engine/open_parts.h"
 #include "engine/request_checks.h"
 #include "engine/scheduler.h"
 #include "engine/scoring.h"
@@ -110,11 +110,6 @@ void Engine::Impl::fail_running() {
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
-
-Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
-  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
-  return assemble(std::move(parts));
-}
 
 std::unique_ptr<Engine> Engine::assemble(std::unique_ptr<EngineParts> parts) {
   return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(std::move(parts))));

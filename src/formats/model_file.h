@@ -16,6 +16,8 @@
 
 namespace outrider {
 
+class JsonFile;
+
 // An opened model with one set of names for all formats. open_model() has checked the extents, shapes and
 // types of everything in it. Views stay valid as long as `storage` lives.
 //
@@ -32,6 +34,7 @@ struct ModelFile {
   std::string chat_template;                       // Jinja source; empty when there is none
   std::string bos_token, eos_token;                // spellings, for the chat template
   std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
+  std::shared_ptr<const JsonFile> document;        // config.json; null: a GGUF file or a shape
   std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
   std::vector<std::span<const std::byte>> mapped;  // the mapped files of `storage`
   std::vector<FileStamp> stamps;                   // [mapped files]

@@ -10,7 +10,7 @@
 
 #include "chat_template/chat_template.h"
 #include "config/settings.h"
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"

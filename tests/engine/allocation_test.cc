@@ -14,7 +14,7 @@
 
 #include "config/methods.h"
 #include "draft_heads/recurrent_test_data.h"
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "outrider/engine.h"
 #include "tests/support/drafter_wrapper.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/methods.h"
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "outrider/engine.h"
 
 namespace outrider {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "drafters/resolve.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 
@@ -47,9 +46,9 @@ TEST(Assistant, IsRecognisedAndRefusesOtherTargets) {
   SpeculativeOptions options;
   options.method_unset = true;
   options.speculative_model = made->write();
-  const auto resolved = resolve(options);
+  const auto resolved = resolved_by_files(options);
   ASSERT_TRUE(resolved.ok()) << resolved.error().message;
-  EXPECT_EQ(resolved->options.decoding_type, Method::kAssistant);
+  EXPECT_EQ(resolved->decoding_type, Method::kAssistant);
   const auto parts = open_variant({}, {.speculative = "assistant", .head = made->path()}, small_target());
   ASSERT_FALSE(parts.ok());
   EXPECT_THAT(parts.error().message, HasSubstr("family gemma4"));

@@ -14,7 +14,6 @@
 #include "config/methods.h"
 #include "config/speculative_config.h"
 #include "draft_heads/head_file.h"
-#include "drafters/resolve.h"
 #include "drafters/target_access.h"
 #include "engine/engine_parts.h"
 #include "tests/lossless/lossless.h"
@@ -137,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
 TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
   const std::string model = "speculative_model=" + path_.string();
   const auto options = [&](const std::string& text) {
-    return resolve(parse_speculative(text)->options)->options;
+    return *resolved_by_files(parse_speculative(text)->options);
   };
   const Method method = GetParam().method;
   for (const std::string& named : {model, method_key(method) + "," + model}) {

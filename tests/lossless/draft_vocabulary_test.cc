@@ -11,7 +11,7 @@
 #include <set>
 #include <string>
 
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 #include "tests/support/tree_recorder.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/open_parts.h"
 #include "kernels/kernel_table.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {

@@ -11,8 +11,9 @@
 #include <memory>
 
 #include "config/speculative_config.h"
-#include "engine/open_parts.h"
 #include "kernels/kernel_table.h"
+#include "open/parts.h"
+#include "open/resolved.h"
 #include "tests/lossless/test_heads.h"
 
 namespace outrider {
@@ -210,6 +211,11 @@ Workload token_workload(double temperature, int64_t max_tokens) {
       prompt.push_back(static_cast<TokenId>((j * j + 3 * j + (i < 3 ? i : 0)) % 280));
   }
   return workload;
+}
+
+Result<SpeculativeOptions> resolved_by_files(const SpeculativeOptions& options) {
+  OUTRIDER_TRY(const DraftFiles files, open_draft_files(options));
+  return resolve_speculation(options, files);
 }
 
 Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, const Variant& variant,

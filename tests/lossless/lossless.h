@@ -73,6 +73,9 @@ struct Workload {
 // token.
 Workload token_workload(double temperature, int64_t max_tokens = 40);
 
+// The options with everything that the files they name decide.
+Result<SpeculativeOptions> resolved_by_files(const SpeculativeOptions& options);
+
 // The parts of an engine for the variant.
 Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, const Variant& variant,
                                                   const std::string& target);

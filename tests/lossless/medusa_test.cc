@@ -13,7 +13,6 @@
 #include "config/speculative_config.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/medusa.h"
-#include "drafters/resolve.h"
 #include "engine/engine_parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
@@ -102,19 +101,20 @@ TEST_F(MedusaTest, AGreedyTreeHoldsTheListedRanksOfTheHeads) {
 
 TEST_F(MedusaTest, TheDirectoryAloneSaysWhichMethodItIs) {
   SpeculativeOptions open = parse_speculative("speculative_model=" + path_.string())->options;
-  const auto resolved = resolve(open);
+  const auto resolved = resolved_by_files(open);
   ASSERT_TRUE(resolved.ok());
-  EXPECT_EQ(resolved->options.decoding_type, Method::kMedusa);
-  EXPECT_EQ(resolved->options.tree.choices, first_choices(published_choices(), 3, 63));
+  EXPECT_EQ(resolved->decoding_type, Method::kMedusa);
+  EXPECT_EQ(resolved->tree.choices, first_choices(published_choices(), 3, 63));
   EXPECT_THAT(refusal("draft_target"), AllOf(HasSubstr("kind Medusa"), HasSubstr("leave")));
-  const auto automatic = resolve(parse_speculative("auto,speculative_model=" + path_.string())->options);
-  EXPECT_THAT(automatic->options.combine, ElementsAre(Method::kSuffix, Method::kNGram, Method::kMedusa));
+  const auto automatic =
+      resolved_by_files(parse_speculative("auto,speculative_model=" + path_.string())->options);
+  EXPECT_THAT(automatic->combine, ElementsAre(Method::kSuffix, Method::kNGram, Method::kMedusa));
 }
 
 TEST_F(MedusaTest, ChoicesComeFromTheOptionThenTheConfigThenThePublishedOnes) {
   const auto choices = [&](const std::string& speculative) {
-    return resolve(parse_speculative(speculative + ",speculative_model=" + path_.string())->options)
-        ->options.tree.choices;
+    return resolved_by_files(parse_speculative(speculative + ",speculative_model=" + path_.string())->options)
+        ->tree.choices;
   };
   EXPECT_EQ(choices("medusa"), first_choices(published_choices(), 3, 63));
   made_->config["medusa_accuracies"] = {{0.6, 0.2}, {0.4}, {0.3}};

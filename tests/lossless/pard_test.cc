@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "config/speculative_config.h"
-#include "drafters/resolve.h"
 #include "engine/engine_parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
@@ -86,7 +85,7 @@ TEST(Pard, ModelsAreRecognisedByTheirToken) {
   made->write();
   const std::string model = "speculative_model=" + made->path().string();
   const auto method = [](const std::string& text) {
-    return resolve(parse_speculative(text)->options)->options;
+    return *resolved_by_files(parse_speculative(text)->options);
   };
   EXPECT_EQ(method(model).decoding_type, Method::kPard);
   EXPECT_EQ(method(model).max_draft_len, 8);

@@ -10,7 +10,7 @@
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/recurrent_test_data.h"
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 

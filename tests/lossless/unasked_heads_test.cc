@@ -10,9 +10,9 @@
 
 #include "config/methods.h"
 #include "drafters/registry.h"
-#include "drafters/resolve.h"
 #include "drafters/target_access.h"
 #include "engine/engine_parts.h"
+#include "open/resolved.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 
@@ -43,19 +43,19 @@ class UnaskedHead : public testing::TestWithParam<HeadCase> {
     counted = *select_kernels(parts_->info.kernels);
     kernels_ = *counted;
     kernels_.linear = count_linear;
-    auto resolved = resolve(parts_->options.speculation);
-    ASSERT_TRUE(resolved.ok()) << resolved.error().message;
-    auto drafter = make_drafter(resolved->options, {.tokenizer = parts_->tokenizer.get(),
-                                                    .vocab_size = parts_->vocab_size,
-                                                    .layer_count = 2,
-                                                    .target = parts_->target.get(),
-                                                    .context = parts_->options.context,
-                                                    .max_batch = 2,
-                                                    .kernels = &kernels_,
-                                                    .pool = parts_->pool.get(),
-                                                    .weights = {},
-                                                    .user_drafter = {},
-                                                    .head = &*resolved->head});
+    const auto files = open_draft_files(parts_->options.speculation);
+    ASSERT_TRUE(files.ok()) << files.error().message;
+    auto drafter = make_drafter(parts_->options.speculation, {.tokenizer = parts_->tokenizer.get(),
+                                                              .vocab_size = parts_->vocab_size,
+                                                              .layer_count = 2,
+                                                              .target = parts_->target.get(),
+                                                              .context = parts_->options.context,
+                                                              .max_batch = 2,
+                                                              .kernels = &kernels_,
+                                                              .pool = parts_->pool.get(),
+                                                              .weights = {},
+                                                              .user_drafter = {},
+                                                              .files = &*files});
     ASSERT_TRUE(drafter.ok()) << drafter.error().message;
     drafter_ = std::move(*drafter);
   }

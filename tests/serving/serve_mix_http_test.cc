@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "tests/serving/serve_mix.h"
 #include "tests/serving/serving.h"
 

@@ -13,7 +13,7 @@
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -124,14 +124,16 @@ Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, 
 }  // namespace
 
 Status run_batch_bench(const Settings& settings) {
-  OUTRIDER_TRY(EngineOptions options, complete_bench_options(settings));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
+  EngineOptions& options = names.options;
+  options.calibrate = options.speculation.is_auto;  // figures do not depend on what earlier starts measured
   options.max_batch = std::max(options.max_batch, *std::ranges::max_element(settings.batch_sizes));
   BatchBench bench{.info = {},
                    .speculation = options.speculation,
                    .max_tokens = settings.request.max_tokens,
                    .compared = acceptance_rule(options) == AcceptanceRule::kCoupled,
                    .measurements = {}};
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(std::move(options)));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   bench.info = engine->info();
   OUTRIDER_TRY(const auto prompts, load_tokens(settings, *engine));
   for (const int batch : settings.batch_sizes) bench.measurements.emplace_back().concurrency = batch;

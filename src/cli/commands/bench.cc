@@ -19,9 +19,8 @@
 #include "cli/synthetic_drafter.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
-#include "engine/open_parts.h"
 #include "formats/random_model.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -30,6 +29,7 @@ constexpr int64_t kDefaultRuns = 3;
 
 struct Bench {
   std::unique_ptr<Engine> engine;
+  SpeculativeOptions speculation;               // with the drafter that was found
   std::shared_ptr<SyntheticDrafter> synthetic;  // null: none
 };
 
@@ -116,9 +116,10 @@ Status check_together(const Settings& settings, const EngineOptions& options) {
       "--acceptance or --temperature");
 }
 
-Result<Bench> open_bench(const Settings& settings, const EngineOptions& options) {
-  Bench bench;
-  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(options));
+Result<Bench> open_bench(const Settings& settings, Names names) {
+  OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+  Bench bench{.speculation = files.names.options.speculation};
+  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
   if (settings.synthetic_acceptance) {
     bench.synthetic =
         std::make_shared<SyntheticDrafter>(parts->drafter, *settings.synthetic_acceptance, parts->vocab_size);
@@ -192,9 +193,10 @@ Status run_bench(const Settings& settings) {
   if (!wants_random_prompts(settings)) {
     OUTRIDER_TRY(records, load_prompts(settings));
   }
-  OUTRIDER_TRY(const EngineOptions options, complete_bench_options(settings));
-  OUTRIDER_RETURN_IF_ERROR(check_together(settings, options));
-  OUTRIDER_TRY(Bench bench, open_bench(settings, options));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
+  names.options.calibrate = names.options.speculation.is_auto;  // figures depend on no earlier start
+  OUTRIDER_RETURN_IF_ERROR(check_together(settings, names.options));
+  OUTRIDER_TRY(Bench bench, open_bench(settings, std::move(names)));
   OUTRIDER_TRY(const auto prompts, choose_prompts(settings, std::move(records), *bench.engine));
 
   const int64_t runs = settings.runs == 0 ? kDefaultRuns : settings.runs;
@@ -202,7 +204,7 @@ Status run_bench(const Settings& settings) {
   if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(trace_all(settings, *bench.engine, prompts));
   const bool compared = promises_equal_output(settings);
   const BenchSetup setup = {.info = bench.engine->info(),
-                            .speculation = options.speculation,
+                            .speculation = bench.speculation,
                             .runs = runs,
                             .max_tokens = settings.request.max_tokens,
                             .synthetic_acceptance = settings.synthetic_acceptance,

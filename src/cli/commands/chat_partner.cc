@@ -13,7 +13,7 @@
 #include "cli/commands/remote_text.h"
 #include "cli/reports/draft_view.h"
 #include "cli/terminal.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -124,12 +124,13 @@ std::string RemotePartner::statistics(const TimedCompletion& timed) const {
 
 Result<std::unique_ptr<ChatPartner>> open_chat_partner(const Settings& settings) {
   if (settings.remote.url.empty()) {
-    OUTRIDER_TRY(std::unique_ptr<Engine> engine, open_engine(settings));
+    OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
+    OUTRIDER_TRY(std::unique_ptr<Engine> engine, open_engine(std::move(names)));
     return std::unique_ptr<ChatPartner>(std::make_unique<LocalPartner>(settings, std::move(engine)));
   }
   OUTRIDER_TRY(const DraftingServer server, server_of(settings.remote));
-  OUTRIDER_TRY(const EngineOptions options, complete_engine_options(settings));
-  OUTRIDER_TRY(DraftingParts parts, open_drafting(options));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
+  OUTRIDER_TRY(DraftingParts parts, open_drafting(std::move(names)));
   return std::unique_ptr<ChatPartner>(std::make_unique<RemotePartner>(settings, std::move(parts), server));
 }
 

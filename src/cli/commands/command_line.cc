@@ -23,8 +23,8 @@
 #include "config/option_table.h"
 #include "config/option_value.h"
 #include "config/resolve_settings.h"
-#include "setup/model_names.h"
-#include "setup/rank_job.h"
+#include "open/model_names.h"
+#include "open/rank_job.h"
 
 namespace outrider {
 namespace {
@@ -229,7 +229,7 @@ Status run(int argc, const char* const* argv) {
   OUTRIDER_TRY(RankJob job, RankJob::join(settings.engine));
   if (job.is_worker()) return job.serve();
   settings.engine.ranks = job.ranks();
-  const Status named = resolve_model_names(settings);
+  const Status named = find_models(settings);
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(named);
   return function_of(settings.command)(settings);

@@ -17,10 +17,10 @@
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
-#include "engine/open_parts.h"
 #include "formats/model_file.h"
+#include "open/own_drafter.h"
+#include "open/parts.h"
 #include "platform/durable_file.h"
-#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {
@@ -247,9 +247,9 @@ Status run_comparison(const Settings& settings) {
       return io_error(fmt::format("--output: {}", writable.error().message));
   }
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(settings));
-  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
   const InterruptGuard guard({SIGINT, SIGTERM}, InterruptGuard::Repeats::kEndProgram);
-  ComparisonRun run(settings, std::move(prompts), std::move(options));
+  ComparisonRun run(settings, std::move(prompts), std::move(names.options));
   const Status ended = run.run([&]() -> Status {
     return settings.output.empty() ? Status() : write_report(settings.output, run.measured());
   });

@@ -6,8 +6,8 @@
 
 #include "cli/reports/comparison_data.h"
 #include "config/settings.h"
+#include "open/drafter_search.h"
 #include "outrider/result.h"
-#include "setup/drafter_search.h"
 
 namespace outrider {
 

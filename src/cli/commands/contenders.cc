@@ -7,7 +7,7 @@
 #include "cli/commands/comparison.h"
 #include "config/methods.h"
 #include "config/speculative_config.h"
-#include "drafters/resolve.h"
+#include "open/resolved.h"
 #include "speculation/tree/tree_choices.h"
 
 namespace outrider {
@@ -51,9 +51,9 @@ class Field {
     options.decoding_type = method;
     options.tree.kind = TreeKind::kChoices;
     options.tree.max_total_draft_tokens = budget_.nodes;
-    OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(std::move(options)));
-    const auto choices =
-        first_choices(resolved.options.tree.choices, kMaxLevels, static_cast<size_t>(budget_.nodes));
+    OUTRIDER_TRY(const DraftFiles opened, open_draft_files(options));
+    OUTRIDER_TRY(const SpeculativeOptions resolved, resolve_speculation(std::move(options), opened));
+    const auto choices = first_choices(resolved.tree.choices, kMaxLevels, static_cast<size_t>(budget_.nodes));
     return add_shape({drafter, "choices", method_key(method) + ",medusa_choices=" + text_of(choices)}, files);
   }
 

@@ -23,10 +23,9 @@
 #include "cli/timed_completion.h"
 #include "config/message_text.h"
 #include "config/methods.h"
-#include "drafters/resolve.h"
-#include "engine/open_parts.h"
 #include "formats/model_file.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
+#include "open/resolved.h"
 
 namespace outrider {
 namespace {
@@ -121,14 +120,15 @@ class Doctor {
       : settings_(settings), prompts_(std::move(prompts)) {}
 
   // A drafter that is wrong is not timed: whether it is does not depend on how busy the machine is.
-  Result<Diagnosis> examine(const EngineOptions& options) {
+  Result<Diagnosis> examine(const OpenedFiles& files) {
+    const EngineOptions& options = files.names.options;
     diagnosis_.temperature = settings_.request.sampling.temperature;
-    OUTRIDER_RETURN_IF_ERROR(recognise(options));
-    OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(options.speculation));
-    diagnosis_.speculative = method_text(settings_.engine.speculation, resolved.options);
+    OUTRIDER_RETURN_IF_ERROR(recognise(files));
+    OUTRIDER_TRY(const SpeculativeOptions resolved, resolve_speculation(options.speculation, files.drafts));
+    diagnosis_.speculative = method_text(settings_.engine.speculation, resolved);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
-    if (miswiring(diagnosis_).empty()) OUTRIDER_RETURN_IF_ERROR(try_repairs(options));
+    if (miswiring(diagnosis_).empty()) OUTRIDER_RETURN_IF_ERROR(try_repairs(files));
     if (!miswiring(diagnosis_).empty()) return std::move(diagnosis_);
     std::vector<DraftShape> shapes =
         shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
@@ -144,10 +144,10 @@ class Doctor {
 
  private:
   // Checks that a learned drafter fits the target, before it is run.
-  Status recognise(const EngineOptions& options) {
-    OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculation.speculative_model));
-    if (!head) return {};
-    OUTRIDER_TRY(const ModelFile target, open_model(options.model));
+  Status recognise(const OpenedFiles& files) {
+    const HeadFile* head = files.drafts.head_file();
+    if (head == nullptr) return {};
+    const ModelFile& target = files.target;
     diagnosis_.head = summarize_head(*head);
     const double theta = target.config.ropes.empty() ? 0.0 : target.config.ropes.front().theta;
     if (theta != 0.0 && diagnosis_.head->rope_theta != 0.0 && diagnosis_.head->rope_theta != theta)
@@ -155,7 +155,7 @@ class Doctor {
     const auto reasons = misfits(*diagnosis_.head, target.config, target_fingerprint(target));
     if (reasons.empty()) return {};
     return head->fail(fmt::format("this {} drafter does not fit {}: {}", method_name(head->method),
-                                  options.model.string(), fmt::join(reasons, "; ")));
+                                  target.path.string(), fmt::join(reasons, "; ")));
   }
 
   Status run_plain(EngineOptions options) {
@@ -266,14 +266,14 @@ class Doctor {
   }
 
   // A head whose weights are in the wrong places may agree too well to look wrong by itself.
-  Status try_repairs(const EngineOptions& options) {
+  Status try_repairs(const OpenedFiles& files) {
+    const EngineOptions& options = files.names.options;
     const std::filesystem::path& directory = options.speculation.speculative_model;
     std::error_code ignored;
     if (!diagnosis_.head || !std::filesystem::is_regular_file(directory / "model.safetensors", ignored))
       return {};
-    OUTRIDER_TRY(const HeadFile head, open_head(directory));
-    OUTRIDER_TRY(const ModelFile target, open_model(options.model));
-    const std::vector<HeadRepair> repairs = usual_repairs(head, target.config.hidden_size);
+    const std::vector<HeadRepair> repairs =
+        usual_repairs(*files.drafts.head, files.target.config.hidden_size);
     OUTRIDER_TRY(const double without, variation_of(options, directory));
     ProgressBar progress("repairs", static_cast<int64_t>(repairs.size()));
     for (const HeadRepair& repair : repairs) {
@@ -300,10 +300,11 @@ Status run_doctor(const Settings& settings) {
   Settings limited = settings;
   if (limited.prompt_limit == 0) limited.prompt_limit = kDefaultPrompts;
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
-  OUTRIDER_TRY(const EngineOptions options, complete_drafting_options(settings));
-  if (options.speculation.decoding_type == Method::kNone)
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kDraft));
+  if (names.options.speculation.decoding_type == Method::kNone)
     return usage_error("doctor examines a drafter: expected a method in --speculative, found none");
-  OUTRIDER_TRY(const Diagnosis diagnosis, Doctor(settings, std::move(prompts)).examine(options));
+  OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+  OUTRIDER_TRY(const Diagnosis diagnosis, Doctor(settings, std::move(prompts)).examine(files));
   write_output(settings.json ? json_line(diagnosis_json(diagnosis)) : diagnosis_text(diagnosis));
   return {};
 }

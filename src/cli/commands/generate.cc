@@ -13,7 +13,7 @@
 #include "cli/reports/tree_view.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -40,7 +40,8 @@ Status run_generate(const Settings& settings) {
   if (!settings.remote.url.empty()) return run_remote_generate(settings);
   if (settings.remote.private_text || !settings.remote.private_file.empty())
     return usage_error("expected --private with --server, which must not see it; found it without");
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt,
                settings.asks_chat ? chat_tokens(settings, *engine) : input_tokens(settings, *engine));

@@ -17,7 +17,7 @@
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
 #include "models/decoder_weights.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 #include "tensor/dtype.h"
 
 namespace outrider {

@@ -13,7 +13,7 @@
 #include "cli/reports/completion_json.h"
 #include "cli/reports/prompt_bench_report.h"
 #include "cli/terminal.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -32,9 +32,9 @@ Request random_request(int length, int64_t vocab_size, uint64_t& drawn) {
 }  // namespace
 
 Status run_prompt_bench(const Settings& settings) {
-  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
-  options.speculation = {};
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(std::move(options)));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
+  names.options.speculation = {};
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   PromptBench bench{.info = engine->info()};
   const int longest = *std::ranges::max_element(settings.prompt_lengths);
   if (longest >= bench.info.context) {

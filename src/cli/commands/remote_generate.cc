@@ -10,7 +10,7 @@
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -92,8 +92,8 @@ nlohmann::ordered_json origins_json(const std::vector<TokenRun>& runs) {
 Status run_remote_generate(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_remote_views(settings));
   OUTRIDER_TRY(DraftingServer server, server_of(settings.remote));
-  OUTRIDER_TRY(const EngineOptions options, complete_engine_options(settings));
-  OUTRIDER_TRY(DraftingParts parts, open_drafting(options));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
+  OUTRIDER_TRY(DraftingParts parts, open_drafting(std::move(names)));
   OUTRIDER_TRY(const DividedPrompt prompt, prompt_of(settings, parts));
   RemoteDecoder decoder(&parts, server);
   decoder.set_state_type(state_type_of(settings.remote));

@@ -18,8 +18,7 @@
 #include "cli/reports/completion_json.h"
 #include "cli/reports/row_bench_report.h"
 #include "cli/terminal.h"
-#include "engine/open_parts.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -141,10 +140,10 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
 }  // namespace
 
 Status run_row_bench(const Settings& settings) {
-  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
-  options.speculation = {};
-  options.max_batch = 1;
-  OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
+  names.options.speculation = {};
+  names.options.max_batch = 1;
+  OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, open_parts(std::move(names)));
   const int max = std::ranges::max_element(settings.row_counts, {}, &RowCount::rows)->rows;
   RowBench bench;
   bench.info = parts->info;

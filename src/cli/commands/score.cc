@@ -10,14 +10,14 @@
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 
 Status run_score(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_one_input(settings, "--text-file and --prompt-ids"));
-  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(std::move(options)));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   OUTRIDER_TRY(const std::vector<TokenId> tokens, input_tokens(settings, *engine));
   OUTRIDER_TRY(const std::vector<double> log_probabilities, engine->score(tokens));
   if (settings.json) {

@@ -14,12 +14,11 @@
 #include "cli/prompt_text.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "server/api/api_limits.h"
 #include "server/api/requests/template_values.h"
 #include "server/page/chat_html.h"
 #include "server/server.h"
-#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {
@@ -79,19 +78,20 @@ Status read_template_options(const ServerOptions& options, ServerParts& parts) {
 }  // namespace
 
 Status run_serve(const Settings& settings) {
-  OUTRIDER_TRY(const EngineOptions options, complete_serving_options(settings));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
+  names.options.calibrate = true;  // requests may ask for policy auto, and /metrics tells the speed-up
   raise_file_limit();
   ServerParts parts;
   parts.options = settings.server;
   const auto stage = std::make_shared<std::atomic<LoadStage>>(LoadStage::kFiles);
   parts.load_stage = stage;
-  parts.open = [options, stage]() -> Result<std::unique_ptr<Engine>> {
+  parts.open = [names, stage]() -> Result<std::unique_ptr<Engine>> {
     OUTRIDER_TRY(std::unique_ptr<EngineParts> opened,
-                 open_parts(options, [stage](LoadStage now) { stage->store(now); }));
+                 open_parts(names, [stage](LoadStage now) { stage->store(now); }));
     return Engine::assemble(std::move(opened));
   };
-  parts.model_name = model_name(settings, options.model);
-  parts.max_batch = options.max_batch;
+  parts.model_name = model_name(settings, names.options.model);
+  parts.max_batch = names.options.max_batch;
   parts.sampling = settings.request.sampling;
   parts.sampling_choices = sampling_choices(settings);
   OUTRIDER_RETURN_IF_ERROR(read_template_options(settings.server, parts));

@@ -16,7 +16,7 @@
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "formats/gguf/gguf_tokenizer.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {

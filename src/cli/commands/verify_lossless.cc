@@ -16,7 +16,7 @@
 #include "cli/timed_completion.h"
 #include "cli/uniformity.h"
 #include "config/message_text.h"
-#include "setup/open_engine.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {
@@ -259,11 +259,11 @@ Status run_verify_lossless(const Settings& settings) {
         "verify-lossless expects acceptance coupled, rejection or block, found a lossy rule; leave it out");
   }
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
-  OUTRIDER_TRY(const EngineOptions options, complete_drafting_options(settings));
-  if (options.speculation.decoding_type == Method::kNone)
+  OUTRIDER_TRY(const Names names, names_of(settings, Unasked::kDraft));
+  if (names.options.speculation.decoding_type == Method::kNone)
     return usage_error(
         "verify-lossless compares speculative output: expected a method in --speculative, found none");
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(names));
   OUTRIDER_TRY(const PreparedPrompts prepared, prepare_prompts(std::move(records), *engine, settings));
   const std::vector<PromptRecord>& prompts = prepared.records;
 
@@ -279,11 +279,11 @@ Status run_verify_lossless(const Settings& settings) {
                     prompts.size()));
   }
   if (!settings.json) {
-    const std::vector<std::string_view> names(proof.modes.begin(), proof.modes.end());
+    const std::vector<std::string_view> modes(proof.modes.begin(), proof.modes.end());
     write_output(
         fmt::format("identical: {} prompts, {} tokens, {}, one at a time and up to {} together; {}, {} of {} "
                     "drafted tokens accepted\n",
-                    prompts.size(), proof.tokens, joined(names), options.max_batch,
+                    prompts.size(), proof.tokens, joined(modes), names.options.max_batch,
                     snake_name(engine->info().drafter), proof.accepted, proof.drafted));
   }
   return {};

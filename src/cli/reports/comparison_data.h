@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cli/reports/bench_figures.h"
+#include "open/drafter_search.h"
 #include "outrider/engine.h"
-#include "setup/drafter_search.h"
 
 namespace outrider {
 

@@ -91,7 +91,7 @@ Result<AssistantConfig> read_assistant_config(const HeadFile& head, const ModelC
   if (target.family != "gemma4")
     return head.fail("is a Gemma 4 assistant; expected a target of the family gemma4, found " +
                      target.family);
-  OUTRIDER_TRY(config.layers, read_hf_config(head.file.path));
+  OUTRIDER_TRY(config.layers, read_hf_config(head.config, head.file.path));
   OUTRIDER_TRY(const auto backbone, head.config.root().integer("backbone_hidden_size"));
   config.target_hidden = backbone.value_or(1536);
   if (config.layers.family != "gemma4" || config.layers.layer_inputs.size != 0 ||

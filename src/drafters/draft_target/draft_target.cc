@@ -19,7 +19,7 @@
 #include "drafters/draft_target/text_trees.h"
 #include "drafters/draft_target/vocabulary_bridge.h"
 #include "drafters/draft_target/vocabulary_match.h"
-#include "drafters/resolve.h"
+#include "formats/json_file.h"
 #include "models/model.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -208,21 +208,19 @@ bool DraftTargetDrafter::compute(DraftSequence& sequence, std::span<const TokenI
 }
 
 // The options with the ranking temperature that the model's own config.json names. GGUF files name none.
-Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
-  OUTRIDER_TRY(const auto config, read_draft_config(options.speculative_model));
-  if (config) OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(config->root(), options));
+Result<SpeculativeOptions> own_options(const ModelFile& file, SpeculativeOptions options) {
+  if (file.document) OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(file.document->root(), options));
   return options;
 }
 
 // The token that a PARD model reads at places to be drafted.
-Result<TokenId> read_mask(const std::filesystem::path& path, int64_t vocab) {
-  OUTRIDER_TRY(const auto config, read_draft_config(path));
+Result<TokenId> read_mask(const ModelFile& file, int64_t vocab) {
   std::optional<int64_t> token;
-  if (config) {
-    OUTRIDER_TRY(token, config->root().integer(kPardToken));
+  if (file.document) {
+    OUTRIDER_TRY(token, file.document->root().integer(kPardToken));
   }
   if (token && *token >= 0 && *token < vocab) return static_cast<TokenId>(*token);
-  return input_error(path.string() + ": expected config.json with a token of the model as " +
+  return input_error(file.path.string() + ": expected config.json with a token of the model as " +
                      std::string(kPardToken) + ", 0 to " + std::to_string(vocab - 1) + ", found " +
                      (token ? std::to_string(*token) : "none") +
                      "; choose a model that was trained for PARD, or draft_target");
@@ -256,15 +254,17 @@ Status match_vocabularies(const ModelFile& file, const SpeculativeOptions& optio
 }
 
 // Leaves the draft the tokens of speculative_token_map alone, if there is one.
-Status reduce_output(ModelFile& file, const SpeculativeOptions& options, const ModelOptions& model_options,
-                     DraftTargetDrafter::Draft& draft) {
+Status reduce_output(const ModelFile& file, const SpeculativeOptions& options,
+                     const ModelOptions& model_options, DraftTargetDrafter::Draft& draft) {
   OUTRIDER_TRY(std::vector<TokenId> ids, read_token_map(options.speculative_token_map));
   if (ids.empty()) return {};
   if (draft.bridge) {
     return usage_error(
         "speculative_token_map: expected a draft model with the target's vocabulary, found another one");
   }
-  OUTRIDER_TRY(draft.output, PartialOutput::load(file, draft.model.get(), std::move(ids), model_options));
+  ModelFile with_rows = file;
+  OUTRIDER_TRY(draft.output,
+               PartialOutput::load(with_rows, draft.model.get(), std::move(ids), model_options));
   return {};
 }
 
@@ -272,21 +272,22 @@ Status reduce_output(ModelFile& file, const SpeculativeOptions& options, const M
 
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
                                                            const DrafterContext& context) {
-  if (options.speculative_model.empty()) {
+  const ModelFile* file =
+      context.files == nullptr ? nullptr : context.files->model(options.speculative_model);
+  if (file == nullptr) {
     return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +
                        " expects speculative_model, the path of a draft model; found none");
   }
-  OUTRIDER_TRY(ModelFile file, open_model(options.speculative_model));
   DraftTargetDrafter::Draft draft;
-  OUTRIDER_RETURN_IF_ERROR(match_vocabularies(file, options, context, draft));
+  OUTRIDER_RETURN_IF_ERROR(match_vocabularies(*file, options, context, draft));
   ModelOptions model_options = context.model_options();
   model_options.context = context.context;
-  OUTRIDER_TRY(draft.model, Model::load(file, model_options));
-  OUTRIDER_RETURN_IF_ERROR(reduce_output(file, options, model_options, draft));
+  OUTRIDER_TRY(draft.model, Model::load(*file, model_options));
+  OUTRIDER_RETURN_IF_ERROR(reduce_output(*file, options, model_options, draft));
   if (options.decoding_type == Method::kPard) {
-    OUTRIDER_TRY(draft.mask, read_mask(options.speculative_model, draft.model->config().vocab_size));
+    OUTRIDER_TRY(draft.mask, read_mask(*file, draft.model->config().vocab_size));
   }
-  OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
+  OUTRIDER_TRY(const SpeculativeOptions own, own_options(*file, options));
   return make_with(std::move(draft), own, context);
 }
 

@@ -134,6 +134,9 @@ class DraftWorker {
   Status open(ServedDrafter& served, const DrafterSettings& settings) {
     OUTRIDER_TRY(const ModelFile target, open_model(settings.target));
     OUTRIDER_TRY(served.tokenizer, Tokenizer::create(target.tokenizer));
+    OUTRIDER_TRY(ModelFile model, open_model(settings.speculation.speculative_model));
+    DraftFiles files;
+    files.models.push_back(std::move(model));
     OUTRIDER_TRY(const KernelTable* kernels, select_kernels(settings.kernels));
     if (!pool_) pool_.emplace(settings.threads == 0 ? threads_of_rank(ranks_) : settings.threads);
     const DrafterContext context{
@@ -147,7 +150,8 @@ class DraftWorker {
         .kernels = kernels,
         .pool = &*pool_,
         .weights = settings.converts ? std::optional(settings.weights) : std::nullopt,
-        .user_drafter = {}};
+        .user_drafter = {},
+        .files = &files};
     OUTRIDER_TRY(served.drafter, make_draft_target_drafter(settings.speculation, context));
     return {};
   }

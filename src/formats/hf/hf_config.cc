@@ -148,6 +148,35 @@ Result<SamplingChoices> read_sampling(const JsonObject& root) {
   return sampling;
 }
 
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+Result<ModelConfig> config_of(const JsonFile& document, std::string_view generation_config_json) {
+  // Models that also see describe their language model in a separate object.
+  OUTRIDER_TRY(const auto text, document.root().object("text_config"));
+  const JsonObject& root = text ? *text : document.root();
+  OUTRIDER_TRY(const ModelFamily* family, read_family(root));
+  if (const auto quantization = read_quantization(document.root()); !quantization.ok())
+    return quantization.error();
+  ModelConfig config;
+  config.family = family->name;
+  OUTRIDER_RETURN_IF_ERROR(read_sizes(root, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_hf_attention(root, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_hf_ropes(root, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_traits(root, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(root, &config.stop_tokens));
+  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(document.root(), &config.stop_tokens));
+  if (!generation_config_json.empty()) {
+    OUTRIDER_TRY(const JsonFile generation,
+                 JsonFile::parse(generation_config_json, "generation_config.json"));
+    OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(generation.root(), &config.stop_tokens));
+    OUTRIDER_TRY(config.sampling, read_sampling(generation.root()));
+  }
+  if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
+  return config;
+}
+
 }  // namespace
 
 Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens) {
@@ -175,28 +204,7 @@ Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_token
 
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_config_json) {
   OUTRIDER_TRY(const JsonFile document, JsonFile::parse(config_json, "config.json"));
-  // Models that also see describe their language model in a separate object.
-  OUTRIDER_TRY(const auto text, document.root().object("text_config"));
-  const JsonObject& root = text ? *text : document.root();
-  OUTRIDER_TRY(const ModelFamily* family, read_family(root));
-  if (const auto quantization = read_quantization(document.root()); !quantization.ok())
-    return quantization.error();
-  ModelConfig config;
-  config.family = family->name;
-  OUTRIDER_RETURN_IF_ERROR(read_sizes(root, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_hf_attention(root, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_hf_ropes(root, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_traits(root, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(root, &config.stop_tokens));
-  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(document.root(), &config.stop_tokens));
-  if (!generation_config_json.empty()) {
-    OUTRIDER_TRY(const JsonFile generation,
-                 JsonFile::parse(generation_config_json, "generation_config.json"));
-    OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(generation.root(), &config.stop_tokens));
-    OUTRIDER_TRY(config.sampling, read_sampling(generation.root()));
-  }
-  if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
-  return config;
+  return config_of(document, generation_config_json);
 }
 
 Result<ModelConfig> read_layer_config(const JsonObject& root) {
@@ -216,16 +224,22 @@ Result<ModelConfig> read_layer_config(const JsonObject& root) {
   return config;
 }
 
-Result<ModelConfig> read_hf_config(const std::filesystem::path& directory) {
-  const auto text = [](const MappedFile& file) {
-    return std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  };
-  OUTRIDER_TRY(const MappedFile config, MappedFile::open(directory / "config.json"));
+Result<JsonFile> read_hf_document(const std::filesystem::path& directory) {
+  OUTRIDER_TRY(const MappedFile file, MappedFile::open(directory / "config.json"));
+  return JsonFile::parse(text_of(file), "config.json");
+}
+
+Result<ModelConfig> read_hf_config(const JsonFile& document, const std::filesystem::path& directory) {
   const auto generation_path = directory / "generation_config.json";
   std::error_code ignored;
-  if (!std::filesystem::exists(generation_path, ignored)) return parse_hf_config(text(config));
+  if (!std::filesystem::exists(generation_path, ignored)) return config_of(document, {});
   OUTRIDER_TRY(const MappedFile generation, MappedFile::open(generation_path));
-  return parse_hf_config(text(config), text(generation));
+  return config_of(document, text_of(generation));
+}
+
+Result<ModelConfig> read_hf_config(const std::filesystem::path& directory) {
+  OUTRIDER_TRY(const JsonFile document, read_hf_document(directory));
+  return read_hf_config(document, directory);
 }
 
 }  // namespace outrider

@@ -23,8 +23,13 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
 // Reads "eos_token_id", a number or a list of numbers; an absent key changes nothing.
 Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens);
 
-// Reads config.json and generation_config.json (optional) of a directory.
+// Reads generation_config.json (optional) of a directory, and config.json or, in the second function, the
+// document that was read from it.
 Result<ModelConfig> read_hf_config(const std::filesystem::path& directory);
+Result<ModelConfig> read_hf_config(const JsonFile& document, const std::filesystem::path& directory);
+
+// config.json of a directory, by that name in messages.
+Result<JsonFile> read_hf_document(const std::filesystem::path& directory);
 
 // Reads the same keys for the layers of a learned drafter. The name of its architecture does not describe its
 // layers. Biases and norms of queries and keys stay off; absent keys have Llama's defaults, and a sliding

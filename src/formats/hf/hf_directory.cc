@@ -78,7 +78,9 @@ Result<ModelFile> read_configuration(const fs::path& directory) {
     return input_error(directory.string() +
                        ": config.json is missing; expected a Hugging Face model directory");
   }
-  OUTRIDER_TRY(model.config, read_hf_config(directory));
+  OUTRIDER_TRY(JsonFile document, read_hf_document(directory));
+  OUTRIDER_TRY(model.config, read_hf_config(document, directory));
+  model.document = std::make_shared<const JsonFile>(std::move(document));
   return model;
 }
 
@@ -110,8 +112,7 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   auto storage = std::make_shared<ModelStorage>();
   OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
   model.format = tensors.format();
-  OUTRIDER_TRY(const JsonFile config, JsonFile::read(directory / "config.json"));
-  OUTRIDER_TRY(const Quantization quantization, read_quantization(config.root()));
+  OUTRIDER_TRY(const Quantization quantization, read_quantization(model.document->root()));
   const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
   const ModelFamily& family = *find_family(model.config.family);
   const TensorSource source{.has =
@@ -128,7 +129,7 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_RETURN_IF_ERROR(attach_tensors(
       expected_lookup(family.hf_layout, source, model.config, storage.get()), storage.get(), &model));
   if (family.has_interleaved_hf_rows) uninterleave_model(storage.get(), &model);
-  describe(config.root(), tensors, &model);
+  describe(model.document->root(), tensors, &model);
   model.storage = std::move(storage);
   return model;
 }

@@ -10,10 +10,10 @@
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/moa_config.h"
-#include "drafters/resolve.h"
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "open/resolved.h"
 #include "remote/protocol/vocabulary.h"
 
 namespace outrider {
@@ -85,30 +85,29 @@ Status open_text(DraftingParts& parts, const ModelFile& file) {
 
 }  // namespace
 
-Result<DraftingParts> open_drafting(const EngineOptions& options) {
-  const double start_ms = now_ms();
-  OUTRIDER_TRY(ResolvedSpeculation resolved, resolve(options.speculation));
-  OUTRIDER_RETURN_IF_ERROR(check_speculation(resolved.options));
+Result<DraftingParts> open_drafting(Names names) {
+  OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+  const EngineOptions& options = files.names.options;
+  const ModelFile& file = files.target;
+  OUTRIDER_TRY(const SpeculativeOptions speculation, resolve_speculation(options.speculation, files.drafts));
+  OUTRIDER_RETURN_IF_ERROR(check_speculation(speculation));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(options.kernels));
-  OUTRIDER_TRY(const ModelFile file, open_model(options.model));
-  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, resolved.options));
   const int threads = options.threads != 0
                           ? options.threads
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   DraftingParts parts;
   parts.pool = std::make_unique<ThreadPool>(threads, std::vector<int>());
   OUTRIDER_RETURN_IF_ERROR(open_text(parts, file));
-  if (has_head(resolved.options)) {
-    OUTRIDER_TRY(parts.ends, open_ends(file, options, resolved.head ? &*resolved.head : nullptr, kernels,
-                                       parts.pool.get()));
+  if (has_head(speculation)) {
+    OUTRIDER_TRY(parts.ends, open_ends(file, options, files.drafts.head_file(), kernels, parts.pool.get()));
   }
   DrafterContext context = context_of(parts, file, options, kernels);
-  context.head = resolved.head ? &*resolved.head : nullptr;
-  OUTRIDER_TRY(parts.drafter, make_drafter(resolved.options, context));
-  parts.limits = limits_of(resolved.options);
+  context.files = &files.drafts;
+  OUTRIDER_TRY(parts.drafter, make_drafter(speculation, context));
+  parts.limits = limits_of(speculation);
   parts.context = context.context;
   parts.stop_tokens = file.config.stop_tokens;
-  parts.is_auto = resolved.options.is_auto;
+  parts.is_auto = speculation.is_auto;
   parts.prefill_chunk = options.prefill_chunk;
   parts.info.model_path = file.path.string();
   parts.info.family = file.config.family;
@@ -116,7 +115,7 @@ Result<DraftingParts> open_drafting(const EngineOptions& options) {
   parts.info.drafter = parts.drafter->traits().name;
   parts.info.threads = threads;
   parts.info.vocab_size = context.vocab_size;
-  parts.info.load_ms = now_ms() - start_ms;
+  parts.info.load_ms = now_ms() - files.start_ms;
   return parts;
 }
 

@@ -10,6 +10,7 @@
 #include "chat_template/chat_template.h"
 #include "drafters/registry.h"
 #include "models/model.h"
+#include "open/names.h"
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
@@ -36,9 +37,9 @@ struct DraftingParts {
   VocabularyFingerprint vocabulary = {};
 };
 
-// EngineOptions::model gives tokenizer and chat template, and its embedding and output head to draft heads;
+// The model of the names gives tokenizer and chat template, and its embedding and output head to draft heads;
 // its layers are not read. Errors: a drafter that runs layers of the target, and whatever keeps the model or
 // the drafter from being opened.
-Result<DraftingParts> open_drafting(const EngineOptions& options);
+Result<DraftingParts> open_drafting(Names names);
 
 }  // namespace outrider

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "config/settings.h"
-#include "engine/open_parts.h"
+#include "open/parts.h"
 #include "remote/protocol/messages.h"
 #include "server/api/response_store.h"
 #include "server/api/served_model.h"

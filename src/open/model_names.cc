@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/model_names.h"
+#include "open/model_names.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "formats/random_model.h"
 #include "hub/local/local_models.h"
 #include "hub/remote/hub_reference.h"
-#include "setup/builtin_models.h"
+#include "open/builtin_models.h"
 
 namespace outrider {
 namespace {
@@ -26,9 +26,9 @@ bool is_path(const fs::path& text) {
   return text.empty() || text.is_absolute() || is_shape_path(text) || fs::exists(text, code);
 }
 
-class NameResolver {
+class ModelFinder {
  public:
-  Status resolve(fs::path& model) {
+  Status find(fs::path& model) {
     if (is_path(model)) return {};
     if (model == kBuiltinName) {
       OUTRIDER_TRY(model, builtin_target());
@@ -71,14 +71,13 @@ Status choose_default(Settings& settings) {
 
 }  // namespace
 
-Status resolve_model_names(Settings& settings) {
-  NameResolver names;
+Status find_models(Settings& settings) {
+  ModelFinder finder;
   EngineOptions& engine = settings.engine;
   if (!is_path(engine.model) && engine.model != kBuiltinName) settings.model_name = engine.model.string();
-  OUTRIDER_RETURN_IF_ERROR(names.resolve(engine.model));
-  OUTRIDER_RETURN_IF_ERROR(names.resolve(engine.speculation.speculative_model));
-  for (fs::path& model : engine.speculation.speculative_models)
-    OUTRIDER_RETURN_IF_ERROR(names.resolve(model));
+  OUTRIDER_RETURN_IF_ERROR(finder.find(engine.model));
+  OUTRIDER_RETURN_IF_ERROR(finder.find(engine.speculation.speculative_model));
+  for (fs::path& model : engine.speculation.speculative_models) OUTRIDER_RETURN_IF_ERROR(finder.find(model));
   return engine.model.empty() && has_default_model(settings) ? choose_default(settings) : Status();
 }
 

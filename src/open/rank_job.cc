@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/rank_job.h"
+#include "open/rank_job.h"
 
 #include <csignal>
 #include <utility>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,14 +29,8 @@ struct DrafterSearch {
   std::vector<LeftOutDrafter> left_out;
 };
 
-// The folder that a model lies in, where its drafters are looked for.
-std::filesystem::path folder_of(const std::filesystem::path& model);
-
 // Every model and every learned drafter in these folders, the target itself aside. Error: no such folder.
 Result<DrafterSearch> search_drafters(const std::vector<std::filesystem::path>& folders,
                                       const ModelFile& target);
-
-// The first learned drafter for that method beside the target that fits it.
-std::optional<std::filesystem::path> find_head_beside(const std::filesystem::path& target, Method method);
 
 }  // namespace outrider

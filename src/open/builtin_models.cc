@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/builtin_models.h"
+#include "open/builtin_models.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

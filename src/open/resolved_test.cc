@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "drafters/resolve.h"
+#include "open/resolved.h"
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ class RankingTemperature : public testing::Test {
   Result<SpeculativeOptions> resolved(SpeculativeOptions options = {}) {
     options.method_unset = true;
     options.speculative_model = head_.write();
-    OUTRIDER_TRY(ResolvedSpeculation all, resolve(std::move(options)));
-    return std::move(all.options);
+    OUTRIDER_TRY(const DraftFiles files, open_draft_files(options));
+    return resolve_speculation(std::move(options), files);
   }
 
   FakeHead head_;
@@ -52,9 +52,11 @@ TEST_F(RankingTemperature, IsNotThatOfOthersInItsTree) {
     given.decoding_type = method;
     given.combine = {Method::kMedusa, Method::kEarlyExit};
     given.speculative_model = head_.write();
-    const auto all = resolve(std::move(given));
+    const auto files = open_draft_files(given);
+    ASSERT_TRUE(files.ok()) << files.error().message;
+    const auto all = resolve_speculation(std::move(given), *files);
     ASSERT_TRUE(all.ok()) << all.error().message;
-    EXPECT_EQ(growth_options(all->options, nullptr).ranking_temperature, 1.0) << method_name(method);
+    EXPECT_EQ(growth_options(*all, nullptr).ranking_temperature, 1.0) << method_name(method);
   }
 }
 

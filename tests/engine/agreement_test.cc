@@ -8,7 +8,7 @@
 #include <cmath>
 #include <functional>
 
-#include "engine/open_parts.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {

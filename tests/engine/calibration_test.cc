@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "engine/open_parts.h"
+#include "open/parts.h"
 
 namespace outrider {
 namespace {

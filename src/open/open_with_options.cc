@@ -5,9 +5,9 @@
 #include "config/config_tree.h"
 #include "config/environment.h"
 #include "config/resolve_settings.h"
+#include "open/model_names.h"
+#include "open/parts.h"
 #include "outrider/open.h"
-#include "setup/model_names.h"
-#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {
@@ -69,9 +69,10 @@ Result<OpenedEngine> open_with_options(std::span<const NamedOption> options,
   given.has_user_drafter = user_drafter != nullptr;
   OUTRIDER_TRY(Settings settings, resolve_settings(given));
   settings.engine.user_drafter = std::move(user_drafter);
-  OUTRIDER_RETURN_IF_ERROR(resolve_model_names(settings));
+  OUTRIDER_RETURN_IF_ERROR(find_models(settings));
   OpenedEngine opened;
-  OUTRIDER_TRY(opened.engine, open_engine(settings));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
+  OUTRIDER_TRY(opened.engine, open_engine(std::move(names)));
   opened.request = std::move(settings.request);
   opened.warnings = std::move(settings.warnings);
   return opened;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/drafter_search.h"
+#include "open/drafter_search.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "draft_heads/head_fit.h"
+#include "drafters/draft_files.h"
 #include "drafters/draft_target/vocabulary_match.h"
-#include "drafters/resolve.h"
 
 namespace outrider {
 namespace {
@@ -56,8 +56,9 @@ class Search {
       const auto reasons = misfits(summarize_head(**head), target_.config, fingerprint_);
       reason = fmt::format("{}", fmt::join(reasons, "; "));
     } else {
-      reason = why_no_draft_model(path);
-      if (const auto found = draft_model_method(path); found.ok()) method = *found;
+      const auto model = open_model(path);
+      reason = model.ok() ? why_no_draft(*model) : model.error().message;
+      if (model.ok()) method = draft_model_method(*model);
     }
     if (reason.empty()) {
       search_.found.push_back({path, method});
@@ -66,17 +67,16 @@ class Search {
     }
   }
 
-  std::string why_no_draft_model(const fs::path& path) {
-    const auto file = open_model(path);
-    if (!file.ok()) return file.error().message;
+  // Empty: it may draft.
+  std::string why_no_draft(const ModelFile& file) {
     const auto bytes = [](const ModelFile& model) {
       int64_t sum = 0;
       for (const auto& [name, tensor] : model.tensors) sum += tensor.bytes();
       return sum;
     };
-    if (bytes(*file) >= bytes(target_)) return "no smaller than the target";
+    if (bytes(file) >= bytes(target_)) return "no smaller than the target";
     const auto own = Tokenizer::create(target_.tokenizer);
-    const auto drafts = Tokenizer::create(file->tokenizer);
+    const auto drafts = Tokenizer::create(file.tokenizer);
     if (!own.ok()) return own.error().message;
     if (!drafts.ok()) return drafts.error().message;
     const Status same = check_same_vocabulary(**own, **drafts);
@@ -90,25 +90,10 @@ class Search {
 
 }  // namespace
 
-fs::path folder_of(const fs::path& model) {
-  std::error_code code;
-  const fs::path canonical = fs::weakly_canonical(model, code);
-  return (code ? model : canonical).parent_path();
-}
-
 Result<DrafterSearch> search_drafters(const std::vector<fs::path>& folders, const ModelFile& target) {
   Search search(target);
   for (const fs::path& folder : folders) OUTRIDER_RETURN_IF_ERROR(search.look_into(folder));
   return search.take();
-}
-
-std::optional<fs::path> find_head_beside(const fs::path& target, Method method) {
-  const auto file = open_model(target);
-  if (!file.ok()) return std::nullopt;
-  const auto search = search_drafters({folder_of(target)}, *file);
-  if (!search.ok()) return std::nullopt;
-  const auto found = std::ranges::find(search->found, method, &FoundDrafter::method);
-  return found == search->found.end() ? std::nullopt : std::optional(found->path);
 }
 
 }  // namespace outrider

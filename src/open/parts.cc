@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/open_parts.h"
+#include "open/parts.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <new>
 #include <string>
 #include <utility>
@@ -13,27 +14,22 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "config/methods.h"
-#include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "drafters/ranked/draft_team.h"
 #include "drafters/registry.h"
-#include "drafters/resolve.h"
 #include "engine/calibration.h"
 #include "engine/request_checks.h"
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
-#include "models/team/rank_worker.h"
 #include "models/team/ranked_model.h"
+#include "open/resolved.h"
 #include "platform/cpu_topology.h"
 #include "platform/machine_memory.h"
 #include "ranks/rank_group.h"
 
 namespace outrider {
 namespace {
-
-constexpr int64_t kDefaultContext = 8192;
 
 DType storage_type(KvCacheType type) {
   switch (type) {
@@ -57,98 +53,8 @@ DType main_type(const ModelFile& file) {
   return static_cast<DType>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
-Status check_range(std::string_view name, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return {};
-  return usage_error(std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high) +
-                     ", found " + std::to_string(value));
-}
-
-// Texts within the original context of LongRoPE are computed with its short divisors, as in training, unless
-// a longer context is asked for.
-int64_t default_context(const ModelConfig& config) {
-  int64_t context = std::min(config.max_context, kDefaultContext);
-  for (const RopeTraits& rope : config.ropes) {
-    if (rope.scaling.kind == RopeScalingKind::kLongRope)
-      context = std::min(context, rope.scaling.original_context);
-  }
-  return context;
-}
-
-// Ranks that have the target.
-int rank_count(const EngineOptions& options) { return options.tensor_parallel * options.pipeline_parallel; }
-
-int all_ranks(const EngineOptions& options) { return rank_count(options) + options.draft_ranks; }
-
 int ranks_of_machine(const EngineOptions& options) {
-  return options.ranks ? options.ranks->neighbours() : all_ranks(options);
-}
-
-bool has_draft_model(const SpeculativeOptions& options) {
-  constexpr std::array kMethods = {Method::kDraftTarget, Method::kPard, Method::kSpecInfer};
-  return std::ranges::any_of(kMethods, [&](Method method) { return drafts_with(options, method); });
-}
-
-// Errors: no ranks for what is asked of them; methods that do not draft with a model.
-Status check_draft_ranks(const EngineOptions& options) {
-  OUTRIDER_RETURN_IF_ERROR(check_range("draft ranks", options.draft_ranks, 0, 256));
-  if (options.ranks && options.ranks->size() != all_ranks(options)) {
-    return usage_error("expected a job of " + std::to_string(all_ranks(options)) +
-                       " ranks, tensor parallel times pipeline parallel and the draft ranks, found " +
-                       std::to_string(options.ranks->size()) + "; start it with mpirun -n " +
-                       std::to_string(all_ranks(options)));
-  }
-  const Method method = options.speculation.decoding_type;
-  if (options.draft_ranks == 0 || method == Method::kNone || has_draft_model(options.speculation)) return {};
-  return usage_error(
-      "--draft-ranks expects a method that drafts with a draft model, such as draft_target or " +
-      std::string("spec_infer, found ") + std::string(method_name(method)) + "; leave out --draft-ranks");
-}
-
-// Error: the target is divided among ranks, and something else needs all of it here.
-Status check_ranks(const EngineOptions& options) {
-  OUTRIDER_RETURN_IF_ERROR(check_range("tensor parallel", options.tensor_parallel, 1, 256));
-  OUTRIDER_RETURN_IF_ERROR(check_range("pipeline parallel", options.pipeline_parallel, 1, 256));
-  OUTRIDER_RETURN_IF_ERROR(check_draft_ranks(options));
-  if (rank_count(options) == 1) return {};
-  if (options.memory_limit > 0) {
-    return usage_error(
-        "expected --memory, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
-  }
-  for (const Method method : {Method::kMoa, Method::kAssistant}) {
-    if (!drafts_with(options.speculation, method)) continue;
-    return usage_error(
-        std::string(method_name(method)) +
-        " reads keys and values of all heads of the target, found one divided among ranks; choose "
-        "another method, or leave out --tensor-parallel and --pipeline-parallel");
-  }
-  return {};
-}
-
-// Ranks that are threads share the threads asked for.
-void resolve_threads(EngineOptions& options) {
-  if (options.ranks && options.threads == 0) options.threads = threads_of_rank(*options.ranks);
-  if (options.threads == 0) options.threads = best_worker_count(places_of(allowed_cpus()));
-  if (!options.ranks) options.threads = std::max(1, options.threads / all_ranks(options));
-}
-
-Status resolve(EngineOptions& options, const ModelConfig& config) {
-  OUTRIDER_RETURN_IF_ERROR(check_range("threads", options.threads, 0, 1024));
-  OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
-  OUTRIDER_RETURN_IF_ERROR(check_range("max batch", options.max_batch, 1, 4096));
-  OUTRIDER_RETURN_IF_ERROR(check_range("prefill chunk", options.prefill_chunk, 1, 8192));
-  if (options.max_batch_rows != 0)
-    OUTRIDER_RETURN_IF_ERROR(check_range("max batch rows", options.max_batch_rows, options.max_batch, 65536));
-  OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
-  OUTRIDER_RETURN_IF_ERROR(check_range("offered nodes", options.offered_nodes, 0, 1024));
-  OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
-  resolve_threads(options);
-  if (options.context == 0) options.context = default_context(config);
-  if (options.context > config.max_context) {
-    return input_error("context of " + std::to_string(options.context) +
-                       " tokens asked for, but the model was made for " + std::to_string(config.max_context) +
-                       "; lower --ctx");
-  }
-  return {};
+  return options.ranks ? options.ranks->neighbours() : all_rank_count(options);
 }
 
 // The processor of every worker; an empty list leaves workers where the system puts them. Under kAuto workers
@@ -256,31 +162,28 @@ std::shared_ptr<Communicator> ranks_of_job(const EngineOptions& options, int fir
 }
 
 Result<std::unique_ptr<Model>> load_target(EngineParts& parts, const ModelFile& file,
-                                           const ModelOptions& model_options, int given_threads) {
+                                           const ModelOptions& model_options, int rank_threads) {
   const EngineOptions& options = parts.options;
-  if (rank_count(options) == 1) return Model::load(file, model_options);
-  parts.target_ranks = ranks_of_job(options, 0, rank_count(options));
+  if (target_rank_count(options) == 1) return Model::load(file, model_options);
+  parts.target_ranks = ranks_of_job(options, 0, target_rank_count(options));
   return RankedModel::load(file, model_options,
                            {.joined = parts.target_ranks.get(),
                             .shards = options.tensor_parallel,
                             .stages = options.pipeline_parallel,
-                            .threads = options.ranks ? given_threads : options.threads});
+                            .threads = rank_threads});
 }
 
 // Null: drafts are made here.
-std::shared_ptr<DraftTeam> make_draft_team(const EngineOptions& options, int given_threads) {
+std::shared_ptr<DraftTeam> make_draft_team(const EngineOptions& options, int rank_threads) {
   if (options.draft_ranks == 0 || options.speculation.decoding_type == Method::kNone) return nullptr;
-  if (!options.ranks) return DraftTeam::of_threads(options.draft_ranks, options.threads);
-  return std::make_shared<DraftTeam>(ranks_of_job(options, rank_count(options), options.draft_ranks),
-                                     given_threads);
+  if (!options.ranks) return DraftTeam::of_threads(options.draft_ranks, rank_threads);
+  return std::make_shared<DraftTeam>(ranks_of_job(options, target_rank_count(options), options.draft_ranks),
+                                     rank_threads);
 }
 
-Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
-  const int given_threads = parts.options.threads;
-  OUTRIDER_RETURN_IF_ERROR(check_ranks(parts.options));
-  OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
+Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels, int rank_threads) {
   OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
-  parts.draft_team = make_draft_team(parts.options, given_threads);
+  parts.draft_team = make_draft_team(parts.options, rank_threads);
   parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
   const std::optional<DType> weights = storage_type(parts.options.weights);
   const ModelOptions model_options{.kernels = kernels,
@@ -289,7 +192,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                                    .context = parts.options.context,
                                    .packed_cache = parts.options.packed_cache,
                                    .streams_layers = parts.options.memory_limit > 0};
-  OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, given_threads));
+  OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, rank_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
@@ -322,19 +225,18 @@ bool is_made_of_codes(const ModelFile& file) {
 // The type of the drafter's matrices; nullopt: as stored. Every draft is verified, so a head may be rounded:
 // beside a quantised target one that is stored in 16 or 32 bits is packed in 8, which is read in half the
 // time, and so is one of codes that no type of ours holds exactly.
-std::optional<DType> drafter_weights(const EngineParts& parts, const ModelFile& file, const HeadFile* head) {
+std::optional<DType> drafter_weights(const EngineParts& parts, const OpenedFiles& files) {
   if (parts.options.weights != WeightPrecision::kAuto) return storage_type(parts.options.weights);
+  const HeadFile* head = files.drafts.head_file();
   const auto is_quantised = [](const ModelFile& model) { return block_elements(main_type(model)) > 1; };
   if (head == nullptr || is_quantised(head->file)) return std::nullopt;
-  if (is_quantised(file) || is_made_of_codes(head->file)) return DType::kQ8_0;
+  if (is_quantised(files.target) || is_made_of_codes(head->file)) return DType::kQ8_0;
   return std::nullopt;
 }
 
-// head: the opened files of a draft head, or null.
-Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable* kernels,
-                    const HeadFile* head) {
+Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTable* kernels) {
   const DrafterContext context{.tokenizer = parts.tokenizer.get(),
-                               .target_fingerprint = target_fingerprint(file),
+                               .target_fingerprint = target_fingerprint(files.target),
                                .vocab_size = parts.vocab_size,
                                .layer_count = parts.target->config().layer_count,
                                .target = parts.target.get(),
@@ -345,11 +247,11 @@ Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable
                                .kv_type = parts.cache->shape().type,
                                .kernels = kernels,
                                .pool = parts.pool.get(),
-                               .weights = drafter_weights(parts, file, head),
+                               .weights = drafter_weights(parts, files),
                                .user_drafter = parts.options.user_drafter,
                                .team = parts.draft_team,
-                               .target_path = file.path,
-                               .head = head};
+                               .target_path = files.target.path,
+                               .files = &files.drafts};
   OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
   const DrafterTraits& traits = parts.drafter->traits();
   if (traits.features.count() > 0) {
@@ -395,58 +297,66 @@ Status keep_layers(EngineParts& parts, const MemoryCount& memory) {
   return {};
 }
 
-Status check_acceptance(const EngineOptions& options) {
-  if (!options.speculation.relaxed.for_thinking || options.acceptance == AcceptanceRule::kCoupled ||
-      options.acceptance == AcceptanceRule::kRelaxed) {
-    return {};
-  }
-  return usage_error(
-      "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
-}
+using PartsMaker = std::function<Result<std::unique_ptr<EngineParts>>()>;
 
-Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadSink& sink) {
-  const auto enter = [&](LoadStage stage) {
-    if (sink) sink(stage);
-  };
-  enter(LoadStage::kFiles);
-  OUTRIDER_RETURN_IF_ERROR(check_acceptance(options));
-  const double start = now_ms();
-  auto parts = std::make_unique<EngineParts>();
-  parts->options = std::move(options);
-  OUTRIDER_TRY(ResolvedSpeculation resolved, resolve(std::move(parts->options.speculation)));
-  parts->options.speculation = std::move(resolved.options);
-  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
-  OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
-  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(resolved.head, file, parts->options.speculation));
-  enter(LoadStage::kWeights);
-  OUTRIDER_RETURN_IF_ERROR(open_text(*parts, file));
-  const MemoryCount memory;
-  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
-  if (acceptance_rule(parts->options) == AcceptanceRule::kRelaxed)
-    OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
-  enter(LoadStage::kDrafter);
-  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels, resolved.head ? &*resolved.head : nullptr));
-  if (resolved.head) parts->agreement = summarize_head(*resolved.head).agreement;
-  OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));
-  enter(LoadStage::kCosts);
-  const bool is_thorough = parts->options.calibrate;
-  if ((is_thorough || parts->options.speculation.is_auto) && max_depth(*parts) > 0)
-    parts->costs = calibrate(*parts, is_thorough ? kNoLimitMs : kQuickMs);
-  parts->info.load_ms = now_ms() - start;
-  return parts;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const LoadSink& sink) {
+Result<std::unique_ptr<EngineParts>> with_errors(const PartsMaker& make) {
   try {
-    return open_all(std::move(options), sink);
+    return make();
   } catch (const std::bad_alloc&) {
     return resource_error(
         "out of memory while loading the model; lower --ctx or the batch, or use smaller weights");
   } catch (const RankFailure& failure) {
     return io_error(failure.what());
   }
+}
+
+Result<std::unique_ptr<EngineParts>> make_parts(const OpenedFiles& files, const LoadSink& sink) {
+  const auto enter = [&](LoadStage stage) {
+    if (sink) sink(stage);
+  };
+  OUTRIDER_TRY(ResolvedOptions resolved, resolve_options(files));
+  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(resolved.engine.kernels));
+  enter(LoadStage::kWeights);
+  auto parts = std::make_unique<EngineParts>();
+  parts->options = resolved.engine;
+  OUTRIDER_RETURN_IF_ERROR(open_text(*parts, files.target));
+  const MemoryCount memory;
+  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, files.target, kernels, resolved.rank_threads));
+  if (acceptance_rule(parts->options) == AcceptanceRule::kRelaxed)
+    OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
+  enter(LoadStage::kDrafter);
+  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, files, kernels));
+  if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
+  OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));
+  enter(LoadStage::kCosts);
+  const bool is_thorough = parts->options.calibrate;
+  if ((is_thorough || parts->options.speculation.is_auto) && max_depth(*parts) > 0)
+    parts->costs = calibrate(*parts, is_thorough ? kNoLimitMs : kQuickMs);
+  parts->info.load_ms = now_ms() - files.start_ms;
+  return parts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineParts>> open_parts(const OpenedFiles& files, const LoadSink& sink) {
+  return with_errors([&] { return make_parts(files, sink); });
+}
+
+Result<std::unique_ptr<EngineParts>> open_parts(Names names, const LoadSink& sink) {
+  return with_errors([&]() -> Result<std::unique_ptr<EngineParts>> {
+    if (sink) sink(LoadStage::kFiles);
+    OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+    return make_parts(files, sink);
+  });
+}
+
+Result<std::unique_ptr<Engine>> open_engine(Names names) {
+  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(names)));
+  return Engine::assemble(std::move(parts));
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  return open_engine(std::move(options));
 }
 
 }  // namespace outrider

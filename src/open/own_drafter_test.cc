@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/own_drafter.h"
+#include "open/own_drafter.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -56,7 +56,11 @@ class OwnDrafter : public ::testing::Test {
         .write("\0\0", 2);
   }
 
-  fs::path found() const { return find_own_drafter(target_).value_or("none"); }
+  fs::path found() const {
+    const DraftFiles files = find_own_drafter(*open_model(target_));
+    if (files.head) return files.head->file.path;
+    return files.models.empty() ? "none" : files.models.front().path;
+  }
   std::string fingerprint() const { return target_fingerprint(*open_model(target_)); }
 
   fs::path folder_, target_;
@@ -81,7 +85,10 @@ TEST_F(OwnDrafter, OfAMethodIsFoundElsewhere) {
   const auto named = [&](double agreement) {
     return nlohmann::json{{"outrider_target", fingerprint()}, {"outrider_agreement", agreement}};
   };
-  const auto found_for = [&](Method method) { return find_named_head(target_, method).value_or("none"); };
+  const auto found_for = [&](Method method) {
+    const auto head = find_trained_head(*open_model(target_), method);
+    return head ? head->file.path : fs::path("none");
+  };
   add_head("cache/outrider/models/org/nameless", nlohmann::json::object());
   EXPECT_EQ(found_for(Method::kMedusa), "none");
   add_head("cache/outrider/models/org/weak", named(0.3));

@@ -20,7 +20,7 @@ SpeculativeOptions options_of(Method method) {
   return options;
 }
 
-// Methods without a maker are the ones that resolve() replaces by others.
+// Methods without a maker are the ones that resolve_speculation() replaces by others.
 TEST(Registry, EveryMethodHasAMaker) {
   for (const MethodRow& row : method_table()) {
     if (row.needs == MethodNeeds::kDraftModel || row.method == Method::kEarlyExit)

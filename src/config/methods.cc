@@ -30,7 +30,7 @@ constexpr std::array kMethods = {
      .needs = MethodNeeds::kDraftModel, .stands_for = "PARD",
      .help = "a smaller model (arXiv 2211.17192)"},
     MethodRow{.method = Method::kPard, .name = "PARD", .needs = MethodNeeds::kDraftModel,
-     .usual = {.max_draft_len = 8},
+     .usual = {.max_draft_len = 8}, .config_mark = "pard_token",
      .help = "a smaller model that predicts all tokens of a draft in one pass (arXiv 2504.18583)"},
     MethodRow{.method = Method::kSpecInfer, .name = "SpecInfer", .needs = MethodNeeds::kDraftModels,
      .usual = {.kind = TreeKind::kStatic},
@@ -44,46 +44,59 @@ constexpr std::array kMethods = {
     MethodRow{.method = Method::kMedusa, .name = "Medusa", .needs = MethodNeeds::kHead,
      .usual = {.kind = TreeKind::kChoices},
      .marks = {.any = "0.0.linear.weight|medusa_head.0.0.linear.weight"},
+     .head = {.target_hidden_size = "*0.0.linear.weight:1",
+              .target_vocab_size = "*0.1.weight|*0.2.weight|*0.3.weight|*0.4.weight|*0.5.weight",
+              .weight_files = "medusa_lm_head.safetensors|medusa_lm_head.pt"},
      .help = "one output head per level on the target's last state (arXiv 2401.10774)"},
     MethodRow{.method = Method::kEagle, .name = "Eagle", .needs = MethodNeeds::kHead,
               .stands_for = "Eagle3|PEagle|MTP",
      .marks = {.all = "fc.weight|layers.0.self_attn.q_proj.weight", .none = kAnyHiddenNorm},
+     .head = {.target_hidden_size = "*fc.weight", .drafts_with_target_head = true},
      .help = "a layer over the target's last features (arXiv 2401.15077)"},
     MethodRow{.method = Method::kEagle3, .name = "Eagle3", .aliases = "draft-eagle3",
               .needs = MethodNeeds::kHead, .stands_for = "PEagle",
      .marks = {.all = "fc.weight", .any = kLayerNorms, .none = "mask_hidden"},
+     .head = {.target_hidden_size = "*fc.weight"},
      .help = "a layer over features of several of the target's layers (arXiv 2503.01840)"},
     MethodRow{.method = Method::kPEagle, .name = "PEagle", .needs = MethodNeeds::kHead,
      .usual = {.max_draft_len = 8},
      .marks = {.all = "fc.weight|mask_hidden", .any = kLayerNorms},
+     .head = {.target_hidden_size = "*fc.weight"},
      .help = "EAGLE-3 that predicts all levels in one pass (P-EAGLE)"},
     MethodRow{.method = Method::kMtp, .name = "MTP", .aliases = "nextn|*mtp",
               .needs = MethodNeeds::kHead,
      .marks = {.any = "mtp.fc.weight|*.eh_proj.weight"},
+     .head = {.target_hidden_size = "*hnorm.weight|*pre_fc_norm_hidden.weight", .drafts_with_target_head = true},
      .help = "multi-token prediction modules, which many models bring along (arXiv 2412.19437)"},
-    MethodRow{.method = Method::kMoa, .name = "MoA", .needs = MethodNeeds::kHead,
+    MethodRow{.method = Method::kMoa, .name = "MoA", .needs = MethodNeeds::kHead, .reads_target_kv = true,
      .usual = {.kind = TreeKind::kDynamic, .max_draft_len = 6, .dynamic_tree_max_top_k = 8,
                .max_total_draft_tokens = 62},
      .marks = {.any = "Ekv2E.weight|self_attention.self_attn.q_proj.weight"},
+     .head = {.target_hidden_size = "self_attention.input_layernorm.weight", .drafts_with_target_head = true},
      .help = "a mixture of attentions over all layers of the target's cache (arXiv 2410.03804)"},
     MethodRow{.method = Method::kDFlash, .name = "DFlash", .aliases = "draft-dflash|dflash2",
               .needs = MethodNeeds::kHead,
      .usual = {.fills_block = true},
      .marks = {.all = "fc.weight|hidden_norm.weight", .none = kNotDFlash},
+     .head = {.target_hidden_size = "*hidden_norm.weight", .drafts_with_target_head = true,
+              .own_output_head = "lm_head.weight"},
      .help = "a block of tokens in one pass (arXiv 2602.06036)"},
     MethodRow{.method = Method::kDSpark, .name = "DSpark", .aliases = "draft-dspark",
               .needs = MethodNeeds::kHead,
      .usual = {.fills_block = true},
      .marks = {.all = "fc.weight|hidden_norm.weight|markov_head.markov_w1.weight", .none = kLayerNorms},
+     .head = {.target_hidden_size = "*hidden_norm.weight"},
      .help = "DFlash with tokens that depend on the one before them (arXiv 2607.05147)"},
     MethodRow{.method = Method::kAssistant, .name = "Assistant", .aliases = "gemma4_assistant",
-              .needs = MethodNeeds::kHead,
+              .needs = MethodNeeds::kHead, .reads_target_kv = true,
      .marks = {.all = "pre_projection.weight|post_projection.weight"},
+     .head = {.target_hidden_size = "*post_projection.weight", .has_own_embedding = true},
      .help = "the drafter of Gemma 4, which reads the target's keys and values"},
     MethodRow{.method = Method::kCombined, .name = "Combined", .needs = MethodNeeds::kMethods,
      .shares_trees = false,
      .help = "the methods of `combine`, which share one tree"},
     MethodRow{.method = Method::kAuto, .name = "Auto", .needs = MethodNeeds::kMethods, .shares_trees = false,
+              .finds_files = true,
      .usual = {.kind = TreeKind::kDynamic, .max_draft_len = 8, .dynamic_tree_max_top_k = 4,
                .max_total_draft_tokens = 24},
      .help = "Suffix, NGram and what speculative_model holds share a tree; without speculative_model the "
@@ -102,13 +115,10 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order(), "the table has one row per method, in the order of the enumeration");
 
-bool is_there(std::string_view mark, std::span<const std::string_view> tensors) {
-  if (!mark.starts_with('*')) return std::ranges::find(tensors, mark) != tensors.end();
-  return std::ranges::any_of(tensors, [&](std::string_view name) { return name.ends_with(mark.substr(1)); });
-}
-
 bool bears(const TensorMarks& marks, std::span<const std::string_view> tensors) {
-  const auto found = [&](std::string_view mark) { return is_there(mark, tensors); };
+  const auto found = [&](std::string_view mark) {
+    return std::ranges::any_of(tensors, [&](std::string_view name) { return is_name_of(mark, name); });
+  };
   return (marks.all.empty() || std::ranges::all_of(split(marks.all, '|'), found)) &&
          (marks.any.empty() || std::ranges::any_of(split(marks.any, '|'), found)) &&
          (marks.none.empty() || std::ranges::none_of(split(marks.none, '|'), found));
@@ -154,12 +164,43 @@ std::string method_names() {
   return joined(names);
 }
 
+bool is_name_of(std::string_view mark, std::string_view name) {
+  return mark.starts_with('*') ? name.ends_with(mark.substr(1)) : name == mark;
+}
+
 std::optional<Method> recognise_head(std::span<const std::string_view> tensors) {
   for (const MethodRow& row : kMethods) {
     if (row.needs == MethodNeeds::kHead && bears(row.marks, tensors)) return row.method;
   }
   return std::nullopt;
 }
+
+Method recognise_draft_model(const std::function<bool(std::string_view)>& has_key) {
+  const MethodRow* unmarked = nullptr;
+  for (const MethodRow& row : kMethods) {
+    if (row.needs != MethodNeeds::kDraftModel) continue;
+    if (row.config_mark.empty()) {
+      unmarked = &row;
+    } else if (has_key(row.config_mark)) {
+      return row.method;
+    }
+  }
+  return unmarked->method;
+}
+
+const MethodRow* find_need(const SpeculativeOptions& options, MethodNeeds needs) {
+  const auto* const found = std::ranges::find_if(
+      kMethods, [&](const MethodRow& row) { return row.needs == needs && drafts_with(options, row.method); });
+  return found == kMethods.end() ? nullptr : found;
+}
+
+void expand_auto(SpeculativeOptions& options, Method of_files) {
+  options.decoding_type = Method::kCombined;
+  options.combine = {Method::kSuffix, Method::kNGram};
+  if (!options.speculative_model.empty()) options.combine.push_back(of_files);
+}
+
+Method usual_method(bool has_draft_model) { return has_draft_model ? Method::kDraftTarget : Method::kNGram; }
 
 bool drafts_with(const SpeculativeOptions& options, Method method) {
   return options.decoding_type == method ||

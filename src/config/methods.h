@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,6 +47,17 @@ struct TensorMarks {
   std::string_view none = {};  // none of them is there
 };
 
+// The things that a head's tensors show. Names are separated by '|', the first that is there counts; '*'
+// stands for any beginning, and a number behind ':' is a dimension, the first where there is none.
+struct HeadTraits {
+  std::string_view target_hidden_size = {};  // tensors with a dimension of the target's hidden size
+  std::string_view target_vocab_size = "*t2d|*embed_tokens.weight";  // the same of its vocabulary
+  bool has_own_embedding = false;         // of the name that whole models have for theirs
+  bool drafts_with_target_head = false;   // drafts are made by rows of the target's output head,
+  std::string_view own_output_head = {};  // unless this tensor is there
+  std::string_view weight_files = {};     // further names of the file of weights, separated by '|'
+};
+
 struct MethodRow {
   Method method = Method::kNone;
   std::string_view name = {};     // as decoding_type spells it
@@ -53,12 +65,16 @@ struct MethodRow {
   MethodNeeds needs = MethodNeeds::kNothing;
   // Methods that other systems call by this name, separated by '|': the files tell which one is meant.
   std::string_view stands_for = {};
-  bool is_named = true;       // options given as text may name it
-  bool shares_trees = true;   // it may be one of the methods of `combine`
-  bool needs_target = false;  // it drafts by passes of the target; so do all heads
-  bool has_own_tree = false;  // its options give the tree's size; max_draft_len and tree do not
+  bool is_named = true;          // options given as text may name it
+  bool shares_trees = true;      // it may be one of the methods of `combine`
+  bool needs_target = false;     // it drafts by passes of the target; so do all heads
+  bool reads_target_kv = false;  // keys and values of all heads of the target
+  bool finds_files = false;      // without speculative_model it drafts with what is found for the target
+  bool has_own_tree = false;     // its options give the tree's size; max_draft_len and tree do not
   UsualTree usual = {};
   TensorMarks marks = {};
+  HeadTraits head = {};
+  std::string_view config_mark = {};  // the key of config.json by which a draft model is recognised
   std::string_view help = {};
 };
 
@@ -75,11 +91,24 @@ bool stands_for(Method named, Method found);
 // "None, NGram, ...": the methods that text may name.
 std::string method_names();
 
+// Whether a tensor has the name that a mark stands for.
+bool is_name_of(std::string_view mark, std::string_view name);
 // The method with a head of these tensors.
 std::optional<Method> recognise_head(std::span<const std::string_view> tensors);
 
-// Whether `method` drafts, with or without others.
+// The method that drafts with a model in which `has_key` finds the keys of config.json.
+Method recognise_draft_model(const std::function<bool(std::string_view)>& has_key);
+
+// Whether `method` drafts, with or without others; the row of a method that drafts and needs this, or null.
 bool drafts_with(const SpeculativeOptions& options, Method method);
+const MethodRow* find_need(const SpeculativeOptions& options, MethodNeeds needs);
+
+// Puts the methods that Auto stands for in its place: those that draft from the text, and `of_files`, the
+// method that the files of speculative_model are for.
+void expand_auto(SpeculativeOptions& options, Method of_files);
+
+// The method of commands that examine drafts, where none was asked for.
+Method usual_method(bool has_draft_model);
 
 std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line
 

@@ -12,6 +12,7 @@
 
 #include "config/message_text.h"
 #include "config/methods.h"
+#include "config/option_value.h"
 #include "draft_heads/gguf_head.h"
 #include "draft_heads/gguf_module.h"
 #include "formats/hf/tensor_directory.h"
@@ -51,13 +52,13 @@ uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
   return hash;
 }
 
-// Files of Medusa's first checkpoints, beside config.json.
-constexpr const char* kMedusaFiles[] = {"medusa_lm_head.safetensors", "medusa_lm_head.pt"};
-
-std::optional<std::string> find_medusa_file(const fs::path& directory) {
+// The file of weights in a directory that bears the name of a method's first checkpoints.
+std::optional<std::string> find_named_weights(const fs::path& directory) {
   std::error_code ignored;
-  for (const char* name : kMedusaFiles) {
-    if (fs::exists(directory / name, ignored)) return name;
+  for (const MethodRow& row : method_table()) {
+    for (const std::string_view name : split(row.head.weight_files, '|')) {
+      if (!name.empty() && fs::exists(directory / name, ignored)) return std::string(name);
+    }
   }
   return std::nullopt;
 }
@@ -77,10 +78,9 @@ struct OpenTensors {
 
 Result<OpenTensors> open_tensors(const fs::path& directory) {
   auto storage = std::make_shared<ModelStorage>();
-  const auto medusa_file = find_medusa_file(directory);
-  OUTRIDER_TRY(TensorDirectory tensors,
-               medusa_file ? TensorDirectory::open_file(directory, storage->files, *medusa_file)
-                           : TensorDirectory::open(directory, storage->files));
+  const auto named = find_named_weights(directory);
+  OUTRIDER_TRY(TensorDirectory tensors, named ? TensorDirectory::open_file(directory, storage->files, *named)
+                                              : TensorDirectory::open(directory, storage->files));
   return OpenTensors{std::move(storage), std::move(tensors)};
 }
 
@@ -126,8 +126,8 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
 }
 
 // A whole model may bring a head along. In models that also see, the names of the language model are longer.
-bool is_whole_model(const StoredTensors& tensors) {
-  if (tensors.contains("pre_projection.weight")) return false;  // an assistant has its own embedding
+bool is_whole_model(Method method, const StoredTensors& tensors) {
+  if (method_row(method).head.has_own_embedding) return false;
   constexpr std::array kEmbeddings = {"model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
                                       "model.language_model.embed_tokens.weight"};
   return std::ranges::any_of(kEmbeddings, [&](const char* name) { return tensors.contains(name); });
@@ -189,12 +189,12 @@ Result<std::optional<HeadFile>> find_head(const fs::path& path) {
   auto opened = open_tensors(path);
   if (!opened.ok()) {
     // Others leave nothing that could be a head's.
-    if (find_medusa_file(path)) return std::move(opened).error();
+    if (find_named_weights(path)) return std::move(opened).error();
     return std::optional<HeadFile>();
   }
   const auto& tensors = opened->directory.tensors();
   const std::optional<Method> method = recognise(tensors);
-  if (!method || is_whole_model(tensors)) return std::optional<HeadFile>();
+  if (!method || is_whole_model(*method, tensors)) return std::optional<HeadFile>();
   OUTRIDER_TRY(HeadFile head, make_head(*method, path, std::move(*opened)));
   return std::optional<HeadFile>(std::move(head));
 }

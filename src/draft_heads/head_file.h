@@ -22,7 +22,7 @@ namespace outrider {
 // The files of a head, which is a network that drafts from the target's inner state: a directory with
 // config.json and its weights. The names of the tensors say which method the head is for (config/methods.h).
 struct HeadFile {
-  Method method = Method::kEagle;
+  Method method = {};
   JsonFile config;
   ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
   StoredTensors tensors;  // all, integers included

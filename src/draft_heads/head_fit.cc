@@ -3,20 +3,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
+#include "config/methods.h"
+#include "config/option_value.h"
 #include "draft_heads/recurrent_head.h"
 #include "formats/hf/hf_config.h"
 
 namespace outrider {
 namespace {
 
-constexpr std::string_view kMoaNorm = "self_attention.input_layernorm.weight";
-
-// Dimension `axis` of the tensor with a name that ends so; 0: there is none.
-int64_t size_of(const HeadFile& head, std::string_view end, size_t axis) {
-  for (const auto& [name, entry] : head.tensors) {
-    if (name.ends_with(end) && axis < entry.shape.size()) return entry.shape[axis];
+// The dimension that the names of HeadTraits stand for; 0: no such tensor is there.
+int64_t size_of(const HeadFile& head, std::string_view names) {
+  for (const std::string_view name : split(names, '|')) {
+    const size_t colon = name.find(':');
+    const std::string_view mark = name.substr(0, colon);
+    const size_t axis = colon == std::string_view::npos ? 0 : static_cast<size_t>(name[colon + 1] - '0');
+    const auto found = std::ranges::find_if(head.tensors, [&](const auto& tensor) {
+      return is_name_of(mark, tensor.first) && axis < tensor.second.shape.size();
+    });
+    if (found != head.tensors.end()) return found->second.shape[axis];
   }
   return 0;
 }
@@ -25,49 +32,6 @@ int64_t size_of(const HeadFile& head, std::string_view end, size_t axis) {
 int64_t config_number(const HeadFile& head, std::string_view key) {
   const auto value = head.config.root().integer(key);
   return value.ok() ? value->value_or(0) : 0;
-}
-
-int64_t hidden_size_of(const HeadFile& head) {
-  switch (head.method) {
-    case Method::kMedusa:
-      return size_of(head, "0.0.linear.weight", 1);
-    case Method::kEagle:
-      return size_of(head, "fc.weight", 0);
-    case Method::kEagle3:
-    case Method::kPEagle: {
-      const int64_t said = config_number(head, "target_hidden_size");
-      return said != 0 ? said : size_of(head, "fc.weight", 0);
-    }
-    case Method::kMtp: {
-      const int64_t deepseek = size_of(head, "hnorm.weight", 0);
-      return deepseek != 0 ? deepseek : size_of(head, "pre_fc_norm_hidden.weight", 0);
-    }
-    case Method::kMoa:
-      // Not layer_self_attention's.
-      return head.tensors.contains(kMoaNorm) ? head.tensors.find(kMoaNorm)->second.shape.front() : 0;
-    case Method::kDFlash:
-    case Method::kDSpark:
-      return size_of(head, "hidden_norm.weight", 0);
-    case Method::kAssistant:
-      return size_of(head, "post_projection.weight", 0);
-    default:
-      return 0;
-  }
-}
-
-int64_t vocab_size_of(const HeadFile& head) {
-  if (head.method == Method::kMedusa) {
-    const int64_t blocks = [&] {
-      int64_t count = 0;
-      while (size_of(head, fmt::format("0.{}.linear.weight", count), 0) != 0) ++count;
-      return count;
-    }();
-    return size_of(head, fmt::format("0.{}.weight", blocks), 0);
-  }
-  for (const std::string_view name : {"t2d", "embed_tokens.weight", "model.embed_tokens.weight"}) {
-    if (const int64_t size = size_of(head, name, 0); size != 0) return size;
-  }
-  return config_number(head, "vocab_size");
 }
 
 double rope_theta_of(const HeadFile& head) {
@@ -80,11 +44,14 @@ double rope_theta_of(const HeadFile& head) {
 }  // namespace
 
 HeadSummary summarize_head(const HeadFile& head) {
+  const HeadTraits& traits = method_row(head.method).head;
+  const int64_t said = config_number(head, "target_hidden_size");
+  const int64_t vocab_size = size_of(head, traits.target_vocab_size);
   HeadSummary summary{.method = head.method,
                       .parameters = 0,
                       .bytes = 0,
-                      .hidden_size = hidden_size_of(head),
-                      .vocab_size = vocab_size_of(head),
+                      .hidden_size = said != 0 ? said : size_of(head, traits.target_hidden_size),
+                      .vocab_size = vocab_size != 0 ? vocab_size : config_number(head, "vocab_size"),
                       .target = {},
                       .agreement = 0.0,
                       .rope_theta = rope_theta_of(head)};

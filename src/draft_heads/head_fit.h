@@ -12,7 +12,7 @@ namespace outrider {
 
 // Properties of a head that its files show without loading its network.
 struct HeadSummary {
-  Method method = Method::kEagle;
+  Method method = {};
   int64_t parameters = 0;
   int64_t bytes = 0;
   int64_t hidden_size = 0;  // the target's; 0: the tensors do not show it

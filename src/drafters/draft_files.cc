@@ -14,14 +14,15 @@ const ModelFile* DraftFiles::model(const std::filesystem::path& path) const {
   return found == models.end() ? nullptr : &*found;
 }
 
-Method draft_model_method(const ModelFile& model) {
-  return model.document && model.document->root().contains(kPardToken) ? Method::kPard : Method::kDraftTarget;
+Method draft_model_method(const ModelFile* model) {
+  return recognise_draft_model([&](std::string_view key) {
+    return model != nullptr && model->document && model->document->root().contains(key);
+  });
 }
 
 Method method_of(const DraftFiles& files, const SpeculativeOptions& options) {
   if (files.head) return files.head->method;
-  const ModelFile* model = files.model(options.speculative_model);
-  return model == nullptr ? Method::kDraftTarget : draft_model_method(*model);
+  return draft_model_method(files.model(options.speculative_model));
 }
 
 Status take_method(const DraftFiles& files, SpeculativeOptions& options) {
@@ -29,9 +30,9 @@ Status take_method(const DraftFiles& files, SpeculativeOptions& options) {
   if (options.method_unset || stands_for(options.decoding_type, method)) options.decoding_type = method;
   options.method_unset = false;
   if (!files.head) return {};
-  if (options.decoding_type == Method::kDraftTarget) {
+  if (method_row(options.decoding_type).needs == MethodNeeds::kDraftModel) {
     return files.head->fail("holds a drafter of the kind " + std::string(method_name(method)) +
-                            ", found decoding_type " + std::string(method_name(Method::kDraftTarget)) +
+                            ", found decoding_type " + std::string(method_name(options.decoding_type)) +
                             "; leave decoding_type out");
   }
   if (options.decoding_type != method) return {};

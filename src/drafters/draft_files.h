@@ -23,17 +23,14 @@ struct DraftFiles {
   const ModelFile* model(const std::filesystem::path& path) const;
 };
 
-// The key of config.json that names the token at places to be drafted; models trained for PARD have it.
-inline constexpr std::string_view kPardToken = "pard_token";
-
-// The method that drafts with this model: DraftTarget or PARD.
-Method draft_model_method(const ModelFile& model);
+// The method that drafts with this model; null: one that was not opened.
+Method draft_model_method(const ModelFile* model);
 
 // The method that the files of speculative_model are for.
 Method method_of(const DraftFiles& files, const SpeculativeOptions& options);
 
 // Sets the method, where it was left to the files or they have one that it stands for, and what the files of
-// its head say about ranking. Error: a head that is named as DraftTarget.
+// its head say about ranking. Error: a head whose method is named as one of a draft model.
 Status take_method(const DraftFiles& files, SpeculativeOptions& options);
 
 // Sets ranking_temperature to the one that a drafter's config.json names, unless one was given.

@@ -59,10 +59,13 @@ DraftLimits limits_of_window(const SpeculativeOptions& options) {
   return {lookahead_depth(options), lookahead_nodes(options)};
 }
 
+Result<int64_t> no_layers(const HeadFile&, const ModelConfig&) { return 0; }
+
 struct Entry {
   Method method;
   DrafterMaker make;
   DraftLimits (*limits)(const SpeculativeOptions&) = limits_of_tree;
+  Result<int64_t> (*tail_layers)(const HeadFile&, const ModelConfig&) = no_layers;
 };
 
 constexpr std::array kDrafters = {
@@ -79,7 +82,7 @@ constexpr std::array kDrafters = {
     Entry{Method::kEagle3, make_recurrent_drafter},
     Entry{Method::kPEagle, make_recurrent_drafter},
     Entry{Method::kMtp, make_recurrent_drafter},
-    Entry{Method::kMoa, make_moa_drafter},
+    Entry{Method::kMoa, make_moa_drafter, limits_of_tree, moa_tail_layers},
     Entry{Method::kDFlash, make_dflash_drafter},
     Entry{Method::kDSpark, make_dflash_drafter},
     Entry{Method::kAssistant, make_assistant_drafter},
@@ -108,6 +111,10 @@ DraftLimits limits_of(const SpeculativeOptions& options) {
     limits = {std::max(limits.depth, own.depth), limits.nodes + own.nodes};
   }
   return limits;
+}
+
+Result<int64_t> tail_layers(const HeadFile& head, const ModelConfig& target) {
+  return find_entry(head.method)->tail_layers(head, target);
 }
 
 Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,

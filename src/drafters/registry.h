@@ -17,6 +17,10 @@ struct DraftLimits {
 };
 DraftLimits limits_of(const SpeculativeOptions& options);
 
+// How many of the target's last layers the drafter of this head runs where the target is on another machine.
+// Errors: a configuration that does not fit.
+Result<int64_t> tail_layers(const HeadFile& head, const ModelConfig& target);
+
 // The drafter of options.decoding_type. Errors: options out of range, or whatever keeps this drafter from
 // serving this target. Precondition: the options are resolved (open/resolved.h), and the context has their
 // files.

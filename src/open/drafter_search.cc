@@ -47,7 +47,7 @@ class Search {
 
   void judge(const fs::path& path) {
     const auto head = find_head(path);
-    Method method = Method::kDraftTarget;
+    Method method = {};
     std::string reason;
     if (!head.ok()) {
       reason = head.error().message;
@@ -58,7 +58,7 @@ class Search {
     } else {
       const auto model = open_model(path);
       reason = model.ok() ? why_no_draft(*model) : model.error().message;
-      if (model.ok()) method = draft_model_method(*model);
+      if (model.ok()) method = draft_model_method(&*model);
     }
     if (reason.empty()) {
       search_.found.push_back({path, method});

@@ -15,7 +15,7 @@ namespace outrider {
 // A draft model or learned drafter that fits a target.
 struct FoundDrafter {
   std::filesystem::path path;
-  Method method = Method::kDraftTarget;  // the method that drafts with it
+  Method method = {};  // the method that drafts with it
 };
 
 // A model or a learned drafter that does not fit the target.

@@ -19,17 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The row of a method that drafts with what is needed; null: none does.
-const MethodRow* find_need(const SpeculativeOptions& options, MethodNeeds needs) {
-  const auto found = std::ranges::find_if(method_table(), [&](const MethodRow& row) {
-    return row.needs == needs && drafts_with(options, row.method);
-  });
-  return found == method_table().end() ? nullptr : &*found;
-}
-
 // Whether a speculative_model that is no head is used.
 bool takes_draft_model(const SpeculativeOptions& options) {
-  return options.method_unset || options.decoding_type == Method::kAuto ||
+  return options.method_unset || method_row(options.decoding_type).finds_files ||
          find_need(options, MethodNeeds::kDraftModel) != nullptr;
 }
 
@@ -52,7 +44,7 @@ Status find_drafter(OpenedFiles& files) {
           "pull or with the program: add speculative_model=DIR to --speculative",
           method_key(row->method), folder_of(files.target.path).string()));
     }
-  } else if (options.decoding_type == Method::kAuto && !is_shape_path(files.target.path)) {
+  } else if (method_row(options.decoding_type).finds_files && !is_shape_path(files.target.path)) {
     files.drafts = find_own_drafter(files.target);
     if (!files.drafts.models.empty()) options.speculative_model = files.drafts.models.front().path;
   }

@@ -75,10 +75,10 @@ Result<Settings> with_speculation(Settings settings, Unasked unasked) {
   if (settings.speculation_given || unasked == Unasked::kPlain) return settings;
   SpeculativeOptions& speculation = settings.engine.speculation;
   if (unasked == Unasked::kDraft || !settings.shape.empty()) {
-    speculation.decoding_type = has_draft(settings) ? Method::kDraftTarget : Method::kNGram;
+    speculation.decoding_type = usual_method(has_draft(settings));
     return settings;
   }
-  OUTRIDER_TRY(SpeculativeConfig automatic, parse_speculative(method_key(Method::kAuto)));
+  OUTRIDER_TRY(SpeculativeConfig automatic, parse_speculative("auto"));
   speculation = std::move(automatic.options);
   return settings;
 }
@@ -97,8 +97,8 @@ Status name_drafts(MethodNeeds needs, const Settings& settings, SpeculativeOptio
 
 Status check_draft_shape(const Settings& settings) {
   const SpeculativeOptions& speculation = settings.engine.speculation;
-  const bool takes_draft =
-      speculation.decoding_type == Method::kDraftTarget || speculation.decoding_type == Method::kAuto;
+  const Method method = speculation.decoding_type;
+  const bool takes_draft = method == usual_method(true) || method_row(method).finds_files;
   if (settings.draft_shape.empty() || (takes_draft && speculation.speculative_model.empty())) return {};
   return usage_error(
       "--draft-shape names the draft model of draft_target; found another one, or another method");
@@ -132,7 +132,7 @@ Result<Names> names_of(const Settings& given, Unasked unasked) {
     if (drafts_with(speculation, row.method))
       OUTRIDER_RETURN_IF_ERROR(name_drafts(row.needs, settings, speculation));
   }
-  if (speculation.decoding_type == Method::kAuto && speculation.speculative_model.empty()) {
+  if (method_row(speculation.decoding_type).finds_files && speculation.speculative_model.empty()) {
     if (auto draft = chosen_draft(settings, ""); draft.ok())
       speculation.speculative_model = std::move(draft).value();
   }

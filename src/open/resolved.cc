@@ -2,7 +2,6 @@
 #include "open/resolved.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,7 +31,7 @@ Status take_shape(const DraftFiles& files, SpeculativeOptions& options) {
 Status take_choices(const DraftFiles& files, SpeculativeOptions& options) {
   TreeOptions& tree = options.tree;
   if (tree.kind != TreeKind::kChoices) return {};
-  if (tree.choices.empty() && files.head && files.head->method == Method::kMedusa) {
+  if (tree.choices.empty() && files.head && method_row(files.head->method).usual.kind == tree.kind) {
     OUTRIDER_TRY(tree.choices, medusa_tree(*files.head, static_cast<size_t>(tree.max_total_draft_tokens)));
   }
   if (tree.choices.empty()) tree.choices = published_choices();
@@ -59,8 +58,7 @@ int64_t default_context(const ModelConfig& config) {
 }
 
 bool has_draft_model(const SpeculativeOptions& options) {
-  constexpr std::array kMethods = {Method::kDraftTarget, Method::kPard, Method::kSpecInfer};
-  return std::ranges::any_of(kMethods, [&](Method method) { return drafts_with(options, method); });
+  return find_need(options, MethodNeeds::kDraftModel) || find_need(options, MethodNeeds::kDraftModels);
 }
 
 // Errors: no ranks for what is asked of them; methods that do not draft with a model.
@@ -89,10 +87,10 @@ Status check_ranks(const EngineOptions& options) {
     return usage_error(
         "expected --memory, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
   }
-  for (const Method method : {Method::kMoa, Method::kAssistant}) {
-    if (!drafts_with(options.speculation, method)) continue;
+  for (const MethodRow& row : method_table()) {
+    if (!row.reads_target_kv || !drafts_with(options.speculation, row.method)) continue;
     return usage_error(
-        std::string(method_name(method)) +
+        std::string(row.name) +
         " reads keys and values of all heads of the target, found one divided among ranks; choose "
         "another method, or leave out --tensor-parallel and --pipeline-parallel");
   }
@@ -145,11 +143,7 @@ int all_rank_count(const EngineOptions& options) { return target_rank_count(opti
 
 Result<SpeculativeOptions> resolve_speculation(SpeculativeOptions options, const DraftFiles& files) {
   OUTRIDER_RETURN_IF_ERROR(take_method(files, options));
-  if (options.decoding_type == Method::kAuto) {
-    options.decoding_type = Method::kCombined;
-    options.combine = {Method::kSuffix, Method::kNGram};
-    if (!options.speculative_model.empty()) options.combine.push_back(method_of(files, options));
-  }
+  if (method_row(options.decoding_type).finds_files) expand_auto(options, method_of(files, options));
   OUTRIDER_RETURN_IF_ERROR(take_shape(files, options));
   OUTRIDER_RETURN_IF_ERROR(take_choices(files, options));
   return options;

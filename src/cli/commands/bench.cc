@@ -118,7 +118,8 @@ Status check_together(const Settings& settings, const EngineOptions& options) {
 
 Result<Bench> open_bench(const Settings& settings, Names names) {
   OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
-  Bench bench{.speculation = files.names.options.speculation};
+  Bench bench;
+  bench.speculation = files.names.options.speculation;
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
   if (settings.synthetic_acceptance) {
     bench.synthetic =

@@ -100,7 +100,7 @@ std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distribu
 // The method as in --speculative.
 std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& options) {
   std::string text = method_key(options.decoding_type);
-  if (options.decoding_type == Method::kCombined) {
+  if (method_row(options.decoding_type).needs == MethodNeeds::kMethods) {
     text = "combine=[";
     for (const Method method : options.combine) {
       text += (text.back() == '[' ? "" : ",") + method_key(method);
@@ -132,7 +132,9 @@ class Doctor {
     if (!miswiring(diagnosis_).empty()) return std::move(diagnosis_);
     std::vector<DraftShape> shapes =
         shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
-    if (diagnosis_.method == method_key(Method::kMedusa)) shapes.push_back(choices(options.speculation));
+    const std::optional<Method> method = find_method(diagnosis_.method);
+    if (method && method_row(*method).usual.kind == TreeKind::kChoices)
+      shapes.push_back(choices(options.speculation));
     ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
     for (const DraftShape& shape : shapes) {
       OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));

@@ -21,16 +21,8 @@ struct RowStorage {
 };
 
 bool drafts_with_target_head(const HeadFile& head) {
-  switch (head.method) {
-    case Method::kEagle:
-    case Method::kMtp:
-    case Method::kMoa:
-      return true;
-    case Method::kDFlash:
-      return !head.tensors.contains("lm_head.weight");
-    default:
-      return false;
-  }
+  const HeadTraits& traits = method_row(head.method).head;
+  return traits.drafts_with_target_head && !head.tensors.contains(traits.own_output_head);
 }
 
 // The ids of d2t; empty: the head has none.

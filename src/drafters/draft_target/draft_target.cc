@@ -217,12 +217,12 @@ Result<SpeculativeOptions> own_options(const ModelFile& file, SpeculativeOptions
 Result<TokenId> read_mask(const ModelFile& file, int64_t vocab) {
   std::optional<int64_t> token;
   if (file.document) {
-    OUTRIDER_TRY(token, file.document->root().integer(kPardToken));
+    OUTRIDER_TRY(token, file.document->root().integer(method_row(Method::kPard).config_mark));
   }
   if (token && *token >= 0 && *token < vocab) return static_cast<TokenId>(*token);
   return input_error(file.path.string() + ": expected config.json with a token of the model as " +
-                     std::string(kPardToken) + ", 0 to " + std::to_string(vocab - 1) + ", found " +
-                     (token ? std::to_string(*token) : "none") +
+                     std::string(method_row(Method::kPard).config_mark) + ", 0 to " +
+                     std::to_string(vocab - 1) + ", found " + (token ? std::to_string(*token) : "none") +
                      "; choose a model that was trained for PARD, or draft_target");
 }
 

@@ -287,6 +287,11 @@ std::span<const float> MoaDrafter::run_target_layers(FloatAddress states,
 
 }  // namespace
 
+Result<int64_t> moa_tail_layers(const HeadFile& head, const ModelConfig& target) {
+  OUTRIDER_TRY(const MoaConfig config, read_moa_config(head, target));
+  return config.target_layers;
+}
+
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* head, context.head_for(options));

@@ -13,4 +13,7 @@ namespace outrider {
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context);
 
+// The last layers of the target that drafts run through.
+Result<int64_t> moa_tail_layers(const HeadFile& head, const ModelConfig& target);
+
 }  // namespace outrider

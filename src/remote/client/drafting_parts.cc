@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
-#include "draft_heads/moa_config.h"
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
@@ -33,19 +32,12 @@ Status check_speculation(const SpeculativeOptions& options) {
   return {};
 }
 
-bool has_head(const SpeculativeOptions& options) {
-  return std::ranges::any_of(method_table(), [&](const MethodRow& row) {
-    return row.needs == MethodNeeds::kHead && drafts_with(options, row.method);
-  });
-}
-
-// The parts of the target that draft heads share, with the last layers that a Mixture of Attentions runs.
+// The parts of the target that draft heads share, with the last layers that a head runs.
 Result<std::unique_ptr<Model>> open_ends(const ModelFile& file, const EngineOptions& options,
                                          const HeadFile* head, const KernelTable* kernels, ThreadPool* pool) {
   int64_t layers = 0;
-  if (head != nullptr && head->method == Method::kMoa) {
-    OUTRIDER_TRY(const MoaConfig config, read_moa_config(*head, file.config));
-    layers = config.target_layers;
+  if (head != nullptr) {
+    OUTRIDER_TRY(layers, tail_layers(*head, file.config));
   }
   return Model::load(file, {.kernels = kernels,
                             .pool = pool,
@@ -98,7 +90,7 @@ Result<DraftingParts> open_drafting(Names names) {
   DraftingParts parts;
   parts.pool = std::make_unique<ThreadPool>(threads, std::vector<int>());
   OUTRIDER_RETURN_IF_ERROR(open_text(parts, file));
-  if (has_head(speculation)) {
+  if (find_need(speculation, MethodNeeds::kHead) != nullptr) {
     OUTRIDER_TRY(parts.ends, open_ends(file, options, files.drafts.head_file(), kernels, parts.pool.get()));
   }
   DrafterContext context = context_of(parts, file, options, kernels);

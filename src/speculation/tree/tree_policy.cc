@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "config/methods.h"
+
 namespace outrider {
 namespace {
 
@@ -117,10 +119,10 @@ std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) 
 
 int max_tree_nodes(const SpeculativeOptions& options) {
   if (options.tree.kind == TreeKind::kDynamic) return options.tree.max_total_draft_tokens;
-  const Method method = options.decoding_type;
-  const size_t drafters = method == Method::kCombined    ? options.combine.size()
-                          : method == Method::kSpecInfer ? options.speculative_models.size()
-                                                         : 1;
+  const MethodNeeds needs = method_row(options.decoding_type).needs;
+  const size_t drafters = needs == MethodNeeds::kMethods       ? options.combine.size()
+                          : needs == MethodNeeds::kDraftModels ? options.speculative_models.size()
+                                                               : 1;
   return static_cast<int>(std::max<size_t>(1, drafters)) * largest_tree_of_one(options);
 }
 

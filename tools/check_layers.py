@@ -41,7 +41,7 @@ ROOMS = {
     "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
-    "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
+    "server": [{"api", "page"}, {"telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each element of the grammars of HTTP/1.1 and WebSocket, too long, too many, truncated, repeated or out of
-// order. Whatever comes, the server answers with an error or closes, in time, and goes on.
+// order. The server answers with an error or closes, in time, and goes on.
 #include <gtest/gtest.h>
 
 #include <chrono>

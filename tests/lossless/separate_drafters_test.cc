@@ -28,6 +28,7 @@ void expect_same_drafts(const Variant& variant, const Workload& workload) {
   const auto there = run_variant({}, variant, workload);
   expect_same(here, there, describe(variant));
   ASSERT_EQ(here.size(), there.size());
+  if (variant.speculative.starts_with("auto")) return;  // its drafts depend on measured times
   int64_t drafted = 0;
   for (size_t i = 0; i < here.size(); ++i) {
     EXPECT_EQ(here[i].speculation.drafted, there[i].speculation.drafted) << i;
@@ -69,9 +70,8 @@ TEST(SeparateDrafters, TheAssistantOfATarget) {
   for (const bool has_clusters : {false, true}) {
     Workload workload = token_workload(0.0, 16);
     workload.target = gemma_target();
-    const Variant variant{.speculative = "assistant,max_draft_len=3",
-                          .batch = 3,
-                          .head = make_assistant(has_clusters)->write()};
+    const auto made = make_assistant(has_clusters);
+    const Variant variant{.speculative = "assistant,max_draft_len=3", .batch = 3, .head = made->write()};
     expect_same_drafts(variant, workload);
   }
 }

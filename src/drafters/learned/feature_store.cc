@@ -41,7 +41,9 @@ FeatureStore::FeatureStore(LayerBackend& backend, int64_t size, const KvShape& h
              backend.make_storage(store_shape(size, head, spare_pages_))) {
   const int64_t most = kept + head.page_size;
   tokens_.reserve(static_cast<size_t>(most));
+  slots_.reserve(static_cast<size_t>(most));
   kept_.reserve(most, size);
+  taken_.reserve(most, size);
 }
 
 FeatureStore::Waiting FeatureStore::open(std::span<const TokenId> tokens, uint64_t scope, int cached) {

@@ -6,7 +6,7 @@ server's own stream over the same network and plain decoding on this machine.
     outrider serve MODEL --remote-drafting [--speculative HEAD]
     bench/remote_networks.py MODEL --server HOST:PORT --speculative DRAFTER [--prompts PROMPTS.jsonl]
 
-Every output must be the same. Rates are those after the first tokens of an output, since a server keeps the prompts
+Every output must be the same. Rates count from the first tokens of an output, since a server keeps the prompts
 that it has seen. Options that the script does not know go to `outrider generate`.
 """
 

@@ -25,7 +25,7 @@ Result<std::string> input_text(const Settings& settings);
 // Error unless exactly one of text, file and ids is given. `choices` names them in the message.
 Status check_one_input(const Settings& settings, std::string_view choices);
 
-// Token ids of the input: the given ids, or those of the text by the model's tokenizer.
+// Token ids of the input: the given ids, or the text's by the model's tokenizer.
 Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine& engine);
 
 // The text as a user's message after the system message, if there is one, as {role, content}.

@@ -114,7 +114,7 @@ void check_text(BlockRun& run, FloatAddress states, const json& text, size_t str
     if (config.markov) {
       EXPECT_NEAR(network.confidence(first + at * hidden, before[place]),
                   text["confidence"][place].get<double>(), 1e-4);
-      // The token before a place counts alone, whatever else is asked for at once.
+      // Only the token before a place counts, whatever else is asked for at once.
       const TokenId asked[] = {7, before[place]};
       row = network.logits_after(logits + at * vocab, first + at * hidden, asked)
                 .last(static_cast<size_t>(vocab));

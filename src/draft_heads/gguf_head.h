@@ -19,9 +19,9 @@ struct GgufHead {
 };
 
 // The head in a GGUF file of the architecture "eagle3" or "dflash" (llama.cpp's --spec-type draft-eagle3,
-// draft-dflash and draft-dspark) with the names, keys and order of rows of the published checkpoints.
-// nullopt: the file is of another architecture. Errors: errors of the file; keys that are missing or not
-// supported.
+// draft-dflash and draft-dspark) with the names, keys and order of rows of the published
+// checkpoints; nullopt: another architecture. Errors: errors of the file; keys that are missing or
+// not supported.
 Result<std::optional<GgufHead>> find_gguf_head(const std::filesystem::path& path);
 
 }  // namespace outrider

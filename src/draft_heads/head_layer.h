@@ -53,8 +53,8 @@ void add_one_to_norms(DecoderLayer& layer);
 //   begin(); for each layer: store(normed input); [keep_wanted();] finish(states)
 class HeadLayers {
  public:
-  // `config` is that of the layers, which may differ in the size of their MLP. `backend` and `pool` must
-  // outlive it.
+  // `config` is the layers', which may differ in the size of their MLP. `backend` and `pool` must outlive
+  // it.
   HeadLayers(const ModelConfig& config, LayerBackend& backend, ThreadPool* pool);
 
   // Makes room for passes of at most that many rows.
@@ -68,23 +68,23 @@ class HeadLayers {
 
   // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
   void store(const DecoderLayer& layer, int64_t index, FloatAddress input);
-  // As above in two parts, for layers that split queries: first keys and values alone, input
-  // [rows, layer.kv.k]; then queries alone, input [rows, layer.qkv.k].
+  // As above in two parts, for layers that split queries: first only keys and values, input [rows,
+  // layer.kv.k]; then only queries, input [rows, layer.qkv.k].
   void store_context(const DecoderLayer& layer, int64_t index, FloatAddress input);
   void query(const DecoderLayer& layer, FloatAddress input);
   // From here on rows see the last `window` of the entries that they may see, 0: all; `is_causal`: none
   // after their own position. Precondition: the tails of the batch are entries that follow one another.
   void see(int64_t window, bool is_causal);
-  // From here on rows see the first entries of their sequence alone, not those of their own tree.
+  // From here on rows see only the first entries of their sequence, not their own tree's.
   void see_prefix_only();
-  // From here on the rows are those with logits, in their order; so are those of `states` [rows, hidden].
+  // From here on only rows with logits remain, in their order, also in `states` [rows, hidden].
   void keep_wanted(FloatAddress states);
   // states += output(attention), then states += MLP(mlp_norm(states)). The four steps below are the same one
   // by one; each gives the rows that the next one reads, [rows, hidden], which may be changed in between.
   void finish(const DecoderLayer& layer, int64_t index, FloatAddress states);
   FloatAddress attend(const DecoderLayer& layer, int64_t index);  // output(attention)
   FloatAddress add_attended(const DecoderLayer& layer,
-                            FloatAddress states);   // states += those, mlp_norm(states)
+                            FloatAddress states);   // states += outputs, mlp_norm(states)
   FloatAddress run_mlp(const DecoderLayer& layer);  // MLP of these
   void add_mlp(FloatAddress states);                // states += those
   // A whole layer, normalising its input if it has weights for that; `keeps_wanted`: the last one, nothing

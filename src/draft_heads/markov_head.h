@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// The part that DSpark (arXiv 2607.05147) adds to a block drafter: each place of a block gets a bias of low
+// The part that DSpark (arXiv 2607.05147) adds to a block drafter. Each place of a block gets a bias of low
 // rank from the token before it, w2 * w1[token], and a probability that the draft there is accepted.
 class MarkovHead {
  public:

@@ -59,7 +59,7 @@ class MedusaHeads {
   LayerBackend& backend_;
   WeightMemory memory_;
   Projection first_;                             // the first block of every head, side by side
-  std::vector<std::vector<Projection>> blocks_;  // by head: those after it
+  std::vector<std::vector<Projection>> blocks_;  // by head: the heads after it
   std::vector<Projection> outputs_;              // by head
   int64_t rows_ = 0;
   BackendRows products_{backend_};  // [rows, head_count * hidden_size]

@@ -30,7 +30,7 @@ class MoaNetwork {
   }
   // Makes room for drafting passes of so many rows, and for contexts of max_context().
   void reserve(int64_t rows);
-  // Tokens whose state is worked out together.
+  // Tokens with states that are worked out together.
   static constexpr int64_t max_context() { return 64; }
 
   // The keys (rotated, as cached) and values of all layers attend to one another, and their mean is taken:
@@ -66,7 +66,7 @@ class MoaNetwork {
   LayerBackend& backend_;
   HeadVocabulary vocabulary_;
   HeadLayers layers_;
-  std::optional<HeadLayers> target_layers_;  // that of layer self-attention
+  std::optional<HeadLayers> target_layers_;  // of layer self-attention
   DecoderLayer self_attention_, cross_attention_, layer_self_attention_;
   WeightMemory memory_;
   Projection to_hidden_;                  // Ekv2E

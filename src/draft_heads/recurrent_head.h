@@ -44,8 +44,8 @@ class RecurrentHead {
     int level = 0;              // of the tree; 0: committed tokens
     FloatAddress inputs = {};   // [rows, feature_size()]; below: the states of parents, [rows, state_size()]
     FloatAddress carried = {};  // level 0, where states are carried: [sequences, state_size()]
-    bool wants_logits = true;   // of the rows that the batch says; else their states alone
-    FloatAddress entry_states = {};  // level 0, where states are carried: takes those of all rows; or none
+    bool wants_logits = true;   // of the rows that the batch says; else only their states
+    FloatAddress entry_states = {};  // level 0, where states are carried: takes all rows' states; or none
   };
   struct Output {
     std::span<const float> logits;  // [wanted rows, vocab_size of the target]

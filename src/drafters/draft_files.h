@@ -30,7 +30,7 @@ Method draft_model_method(const ModelFile* model);
 Method method_of(const DraftFiles& files, const SpeculativeOptions& options);
 
 // Sets the method, where it was left to the files or they have one that it stands for, and what the files of
-// its head say about ranking. Error: a head whose method is named as one of a draft model.
+// its head say about ranking. Error: a head with a method that is named as a draft model's.
 Status take_method(const DraftFiles& files, SpeculativeOptions& options);
 
 // Sets ranking_temperature to the one that a drafter's config.json names, unless one was given.

@@ -20,7 +20,7 @@ class TensorList;
 struct LayerKind {
   std::string_view name;
   bool reads_entries = false;  // a mixer that reads keys and values, else it has a state
-  // Checks the traits that layers of this kind alone have. Null: there are none.
+  // Checks the traits that only layers of this kind have. Null: there are none.
   Status (*validate)(const ModelConfig& config) = nullptr;
   // Appends the tensors of a layer, which begin with `prefix`: "model.layers.3."
   void (*append_tensors)(const ModelConfig& config, int64_t layer, const std::string& prefix,
@@ -28,7 +28,7 @@ struct LayerKind {
   // Reads the traits from the metadata of GGUF files. Null: there are none.
   Status (*read_gguf)(const ArchitectureKeys& keys, ModelConfig* config) = nullptr;
   // Which layers of a GGUF file with layers of several kinds are of this one; empty: the layers without heads
-  // of keys. Null: always those.
+  // of keys. Null: always so.
   Result<std::vector<bool>> (*find_gguf_layers)(const ArchitectureKeys& keys, size_t layers) = nullptr;
   // Sets the traits of published models, for random models.
   void (*set_published)(ModelConfig* config) = nullptr;
@@ -40,7 +40,7 @@ extern const LayerKind kAttentionKind;
 // called a shared expert.
 extern const LayerKind kDenseMlpKind, kExpertsKind, kExpertsAndDenseKind;
 
-// Traits that layers of one kind alone have, by their types.
+// Traits that only layers of one kind have, by their types.
 class KindTraits {
  public:
   template <typename Traits>

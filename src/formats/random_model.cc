@@ -218,7 +218,7 @@ void set_kinds_of(const NamedShape& shape, const ModelFamily& family, ModelConfi
   family.other_layers->set_published(&config);
 }
 
-// Layers of the first are dense, and the others have experts beside a dense MLP, or all have experts alone.
+// Layers of the first are dense, and the others have experts beside a dense MLP, or all have only experts.
 void set_experts_of(const NamedShape& shape, ModelConfig& config) {
   if (shape.experts == 0) return;
   config.experts.count = shape.experts;

@@ -105,7 +105,7 @@ class Decoder final : public Model {
   bool captures_ = false;       // this pass keeps features
   std::vector<int64_t> woken_;  // [layer_count]: experts that the last pass read
 
-  // One pass. Rows are those being computed where nothing else is said.
+  // One pass. Rows are the rows being computed where nothing else is said.
   BlockPass pass_;
   ResidualStream stream_;
   BackendRows embedded_;            // [rows, token_size], where that is not hidden_size

@@ -66,7 +66,7 @@ struct DecoderWeights {
   int64_t row_bytes() const;
 };
 
-// The layers of a network, whose weights are not yet loaded.
+// The layers of a network; their weights are not yet loaded.
 std::vector<LayerBlocks> make_layers(const ModelConfig& config, Shard shard = {});
 
 // Plans the loading of one layer, which must not move before WeightLoader::pack_all() has returned.

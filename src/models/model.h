@@ -112,7 +112,7 @@ class Model {
   // them run the same passes, and the first shard of the last stage has the logits and the states.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
-  // What computes this model: draft heads compute with it, too. Addresses of its rows are good in all
+  // The backend of this model: draft heads compute with it, too. Addresses of its rows are good in all
   // backends of one kind.
   virtual LayerBackend& backend() = 0;
   // The memory of a cache that this model writes.
@@ -121,12 +121,12 @@ class Model {
   // The outputs of the final norm for batch.hidden_state_rows of the last pass, [hidden_state_rows,
   // hidden_size], valid until the next one.
   virtual std::span<const float> hidden_states() = 0;
-  // The same in the memory of backend().
+  // The states in the memory of backend().
   virtual FloatAddress hidden_rows() = 0;
 
   // Runs a part of the network and writes the keys and values of the layers whose attention runs; they equal
-  // those of forward() where all layers before run whole. Precondition: logits of every row are wanted,
-  // states of none, and no row resumes.
+  // forward()'s where all layers before run whole. Precondition: logits of every row are wanted, states of
+  // none, and no row resumes.
   virtual SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache,
                                       const LayerSubset& layers) = 0;
 

@@ -6,10 +6,10 @@
 
 namespace outrider {
 
-// Finds the models that the settings name and puts their paths in place of the names: MODEL, IN, and those of
-// --speculative. A path that exists stays as it is. Where a command needs MODEL and none is given, it becomes
-// SmolLM2 or, where that is not on this machine, the built-in target, and a warning of the settings says so.
-// Errors: a name is unknown or ambiguous.
+// Finds the models that the settings name and puts their paths in place of the names: MODEL, IN, and the
+// models of --speculative. A path that exists stays as it is. Where a command needs MODEL and none is given,
+// it becomes SmolLM2 or, where that is not on this machine, the built-in target, and a warning of the
+// settings says so. Errors: a name is unknown or ambiguous.
 Status find_models(Settings& settings);
 
 }  // namespace outrider

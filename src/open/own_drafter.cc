@@ -59,7 +59,7 @@ std::vector<fs::path> directories_among(std::vector<fs::path> paths) {
   return paths;
 }
 
-// The directories in the cache of `pull`, whose entries are given, and those that come with the program.
+// The directories in the cache of `pull` (its entries are given), and the ones that come with the program.
 std::vector<fs::path> directories_elsewhere(std::vector<fs::path> cached) {
   for (const fs::path& folder : shipped_model_folders()) append(cached, entries_of(folder));
   return directories_among(std::move(cached));
@@ -85,7 +85,7 @@ std::vector<FittingHead> fitting_heads(const std::vector<fs::path>& paths, const
   return heads;
 }
 
-// The one that agreed most often among those that name the target.
+// The one that agreed most often among the heads that name the target.
 std::optional<HeadFile> take_best_named(std::span<FittingHead> heads) {
   FittingHead* best = nullptr;
   for (FittingHead& head : heads) {

@@ -24,8 +24,8 @@ std::filesystem::path folder_of(const std::filesystem::path& model);
 DraftFiles find_own_drafter(const ModelFile& target);
 
 // The learned drafter for that method: the module in the target's own files, else the first one beside the
-// target that fits it, else the one in the cache of `pull` or with the program that names the target; of
-// several, the one that agreed with it most often.
+// target that fits it. Else it is the one in the cache of `pull` or with the program that names the target;
+// of several, the one that agreed with it most often.
 std::optional<HeadFile> find_trained_head(const ModelFile& target, Method method);
 
 }  // namespace outrider

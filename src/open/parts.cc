@@ -58,8 +58,8 @@ int ranks_of_machine(const EngineOptions& options) {
 }
 
 // The processor of every worker; an empty list leaves workers where the system puts them. Under kAuto workers
-// are not pinned when threads are fewer than processors, because two engines would choose the same ones, nor
-// on a single NUMA node, where pinning gains nothing and costs time when other programs run.
+// are not pinned when threads are fewer than processors, because two engines would choose the same ones. They
+// are not pinned on a single NUMA node, where pinning gains nothing and costs time when other programs run.
 Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
   if (options.pinning == ThreadPinning::kOff) return std::vector<int>();
   const std::vector<int> allowed = allowed_cpus();
@@ -222,9 +222,9 @@ bool is_made_of_codes(const ModelFile& file) {
   return made > stored;
 }
 
-// The type of the drafter's matrices; nullopt: as stored. Every draft is verified, so a head may be rounded:
-// beside a quantised target one that is stored in 16 or 32 bits is packed in 8, which is read in half the
-// time, and so is one of codes that no type of ours holds exactly.
+// The type of the drafter's matrices; nullopt: as stored. Every draft is verified, so a head may be rounded.
+// Beside a quantised target one that is stored in 16 or 32 bits is packed in 8, which is read in half the
+// time. So is one of codes that no type of ours holds exactly.
 std::optional<DType> drafter_weights(const EngineParts& parts, const OpenedFiles& files) {
   if (parts.options.weights != WeightPrecision::kAuto) return storage_type(parts.options.weights);
   const HeadFile* head = files.drafts.head_file();

@@ -89,7 +89,7 @@ constexpr std::array kParameters = {
 };
 // clang-format on
 
-// Whether an option of `generate` is a property of its request alone.
+// Whether an option of `generate` is a property of only its request.
 bool is_of_request(const OptionRow& row) {
   constexpr std::array<std::string_view, 2> kGroups = {"Sampling", "Length and stopping"};
   return row.belongs_to(Command::kGenerate) &&

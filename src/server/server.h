@@ -51,7 +51,7 @@ class Server {
   Status run();
 
   // These may be called from any thread, also before run().
-  // Refuses new calls and finishes those in progress within the drain timeout. A second call ends them at
+  // Refuses new calls and finishes calls in progress within the drain timeout. A second call ends them at
   // once.
   void drain();
   // Ends run() at once: connections break off in the middle.

@@ -177,7 +177,7 @@ const CommandRow* command_of(std::span<const std::string> words) {
   return found;
 }
 
-// The words of a command line in our own terms; those of the command itself stay in front.
+// The words of a command line in our own terms; the command's own words stay in front.
 Result<Arguments> own_arguments(const std::vector<std::string>& words) {
   const CommandRow* command = command_of(words);
   if (command == nullptr) return Arguments{.own = words, .foreign = {}, .spelling = {}};

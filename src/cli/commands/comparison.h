@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// Drafters without a model, those in `found`, and mixtures, each in the shapes that it can draft.
+// Drafters without a model, the drafters in `found`, and mixtures, each in the shapes that it can draft.
 Result<std::vector<Contender>> contenders(const std::vector<FoundDrafter>& found, NodeBudget budget);
 
 // Prints the results. The page (or JSON) of --output is written again after every round of a drafter, so it

@@ -47,7 +47,7 @@ AssistantNetwork::AssistantNetwork(AssistantConfig config, Model* target)
     AttentionShape& shape = shapes_.emplace_back(AttentionShape::of(config_.layers, static_cast<int64_t>(i)));
     shape.kv_head_count = target->config().sizes_of(config_.target_layers[i]).kv_head_count;
     shape.stores = false;
-    if (shape.window != 0) ++shape.window;  // so many entries before the row, which has none of its own
+    if (shape.window != 0) ++shape.window;  // so many entries before the row, which has none itself
   }
 }
 

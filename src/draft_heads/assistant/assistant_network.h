@@ -14,7 +14,7 @@
 namespace outrider {
 
 struct AssistantConfig {
-  ModelConfig layers;                  // the assistant's own layers, which make queries alone
+  ModelConfig layers;                  // the assistant's own layers, which make only queries
   std::vector<int64_t> target_layers;  // by layer: the target's layer that it reads keys and values of
   std::vector<int64_t> cache_layers;   // by layer: the place of these in the target's cache
   int64_t target_hidden = 0;
@@ -54,7 +54,7 @@ class AssistantNetwork {
   Output run(std::span<const Row> rows, FloatAddress states, KvCache& cache);
 
  private:
-  // Its attention has queries alone.
+  // Its attention has only queries.
   struct Layer : DecoderLayer {
     Norm attention_output_norm, mlp_output_norm;  // [hidden]
     float scalar = 1.0f;                          // of the residual stream after the layer

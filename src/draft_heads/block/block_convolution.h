@@ -11,8 +11,8 @@
 
 namespace outrider {
 
-// A convolution over the places of a block whose weights depend on the place (DFlash2). It stands around a
-// part of a layer, once before it and once after it: channel c of place t becomes the sum over taps o of
+// A convolution over the places of a block with weights that depend on the place (DFlash2). It stands around
+// a part of a layer, once before it and once after it. Channel c of place t becomes the sum over taps o of
 // (base[side][o][c] + own[t][side][o][c / group]) * x[t - o][c], where x is 0 before the block.
 class BlockConvolution {
  public:
@@ -20,7 +20,7 @@ class BlockConvolution {
     int64_t hidden = 0, taps = 0, group = 0;
 
     int64_t groups() const { return hidden / group; }
-    int64_t own() const { return 2 * taps * groups(); }  // weights that a place has of its own
+    int64_t own() const { return 2 * taps * groups(); }  // weights that belong to a place
   };
   enum Side { kBefore, kAfter };
 
@@ -28,7 +28,7 @@ class BlockConvolution {
 
   // `prefix`: "layers.0.attention_conv."
   static void append_tensors(const std::string& prefix, const Sizes& sizes, std::vector<HeadTensor>& tensors);
-  // Must not move before the loader has packed all.
+  // The object must not move before the loader has packed all.
   Status plan(const std::string& prefix, const Sizes& sizes, const HeadFile& head, WeightLoader& loader);
   void reserve(int64_t rows);
 

@@ -10,9 +10,9 @@
 
 namespace outrider {
 
-// The part of DFlash2 that lets the tokens of a block depend on one another: the likeliest tokens of a place
-// are its candidates, and the token before the place changes their logits by
-// sum over r of before[token][r] * (hidden_projection * state)[r] * after[candidate][r].
+// The part of DFlash2 that lets the tokens of a block depend on one another. The likeliest tokens of a place
+// are its candidates, and the token before the place changes their logits by sum over r of before[token][r] *
+// (hidden_projection * state)[r] * after[candidate][r].
 class CandidateSelector {
  public:
   struct Sizes {
@@ -24,7 +24,7 @@ class CandidateSelector {
   CandidateSelector(const Sizes& sizes, LayerBackend& backend) : sizes_(sizes), backend_(backend) {}
   // `loader` is one of a file that has passed through with_table_names().
   Status plan(WeightLoader& loader);
-  // The file with names of the two codebooks that end like those of all matrices.
+  // The file with names of the two codebooks that end like the names of all matrices.
   static ModelFile with_table_names(const ModelFile& file);
 
   // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state

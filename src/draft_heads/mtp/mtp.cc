@@ -96,7 +96,7 @@ Status Mtp::load(const HeadFile& head, ModelConfig config, const ModelOptions& o
   return pack(loader);
 }
 
-// states[rows] of the module from inputs[rows, hidden]; then those of wanted rows alone, if it is the only
+// states[rows] of the module from inputs[rows, hidden]; then only of wanted rows, if it is the only
 // one.
 void Mtp::run(const Pass& pass, size_t index, FloatAddress inputs, FloatAddress states) {
   const Module& module = modules_[index];

@@ -13,8 +13,8 @@
 
 namespace outrider {
 
-// How a drafter reads tokens and names those it proposes: by an embedding and an output head of its own, or
-// those of a model, which is the target or the draft model itself.
+// How a drafter reads tokens and names its proposals: by its own embedding and output head, or by a model's,
+// which is the target or the draft model itself.
 class HeadVocabulary {
  public:
   explicit HeadVocabulary(Model* target) : target_(target), backend_(target->backend()) {}
@@ -30,7 +30,7 @@ class HeadVocabulary {
   // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;
   // ids that the head does not know get -infinity.
   FloatAddress logits(FloatAddress states, int64_t rows);
-  // The same on this machine.
+  // The logits on this machine.
   std::span<const float> read_logits(FloatAddress states, int64_t rows) {
     return backend_.read(logits(states, rows), rows * target_->config().vocab_size);
   }

@@ -253,7 +253,7 @@ Status match_vocabularies(const ModelFile& file, const SpeculativeOptions& optio
   return {};
 }
 
-// Leaves the draft the tokens of speculative_token_map alone, if there is one.
+// Leaves the draft only the tokens of speculative_token_map, if there is one.
 Status reduce_output(const ModelFile& file, const SpeculativeOptions& options,
                      const ModelOptions& model_options, DraftTargetDrafter::Draft& draft) {
   OUTRIDER_TRY(std::vector<TokenId> ids, read_token_map(options.speculative_token_map));

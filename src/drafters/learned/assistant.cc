@@ -97,7 +97,7 @@ void AssistantDrafter::start(const DraftRequest& request, TokenTree& tree) {
   growing.growth.start(growth_, request, tree, sequence->history.sync(request));
 }
 
-// A node reads the state of its parent, the root that of the target.
+// A node reads the state of its parent, the root the target's.
 void AssistantDrafter::append_frontier(Growing& growing) {
   growing.first = rows_.size();
   const TokenTree& tree = growing.growth.tree();

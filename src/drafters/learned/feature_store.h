@@ -27,15 +27,15 @@ class FeatureStore {
     int end() const { return first + rows.length(); }
   };
 
-  // size: numbers per token; head: the shape of the cache that the features end up in, of which a quarter
-  // of the tokens may wait; max_batch: sequences; kept: tokens of each that may wait whatever there is room
-  // for
+  // size: numbers per token; head: the shape of the cache that the features end up in (a quarter
+  // of its tokens may wait); max_batch: sequences; kept: tokens of each that may wait in any
+  // case
   FeatureStore(LayerBackend& backend, int64_t size, const KvShape& head, int max_batch, int kept);
 
   int64_t bytes() const { return cache_.shape().total_bytes(); }
 
-  // Begins with the features of a text whose first `cached` tokens the head has read, as far as they are
-  // here.
+  // Begins with the features of a text, as far as they are here; the head has read its first `cached`
+  // tokens.
   Waiting open(std::span<const TokenId> tokens, uint64_t scope, int cached);
   // end() of what open() would return.
   int64_t find(std::span<const TokenId> tokens, uint64_t scope, int cached) const;

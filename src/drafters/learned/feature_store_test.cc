@@ -115,7 +115,7 @@ TEST(FeatureStore, WhatWasReadIsDroppedInFullPages) {
   reader.absorb(1, text, 22, 5);
   EXPECT_EQ(reader.gather(waiting, 13, 14), Reader::features_of(text, 13, 27));
   reader.owners.erase(1);
-  // A head that has cached as much of the text needs the rest alone.
+  // A head that has cached as much of the text needs only the rest.
   EXPECT_EQ(reader.store.find(text, 0, 12), 24);
   auto other = text;
   other[3] += 1;

@@ -86,7 +86,7 @@ class MoaDrafter final : public Drafter {
   LayerBackend& backend_;
   BackendRows states_;                 // what the network reads of committed tokens, or drafted rows
   BackendRows waiting_;                // rows of the store
-  int64_t input_size_ = 0;             // numbers of a state that the network reads; those of the tail follow
+  int64_t input_size_ = 0;             // numbers of a state that the network reads; the tail's follow
   std::unique_ptr<TargetTail> tail_;   // null where the whole target is here, or none of its layers drafts
   bool learns_;                        // it is given states of the target; else it reads the target's cache
   std::optional<FeatureStore> store_;  // of these states

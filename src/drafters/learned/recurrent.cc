@@ -44,9 +44,9 @@ class RecurrentDrafter final : public Drafter {
   struct Sequence : DraftSequence {
     explicit Sequence(LayerBackend& backend) : states(backend), carried(backend) {}
 
-    FeatureStore::Waiting waiting;  // features of the tokens after those with entries
-    BackendRows states;   // [state_size] by staged entry; committed tokens have that of the last alone
-    BackendRows carried;  // state of the last committed entry, where the head asks for it
+    FeatureStore::Waiting waiting;  // features of the tokens after the ones with entries
+    BackendRows states;             // [state_size] by staged entry; only the last committed token has one
+    BackendRows carried;            // state of the last committed entry, where the head asks for it
   };
   using Context = ContextPass<Sequence>;
   // Result of known_tokens(), kept for the begin() that follows.

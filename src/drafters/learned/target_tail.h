@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// The last layers of a target whose other layers are on another machine. The keys and values of committed
+// The last layers of a target; its other layers are on another machine. The keys and values of committed
 // tokens in these layers come from there, as rows of [layers, keys and values] numbers.
 class TargetTail {
  public:

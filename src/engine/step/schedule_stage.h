@@ -14,7 +14,7 @@ class ScheduleStage {
  public:
   explicit ScheduleStage(const StepParts& parts);
 
-  // Makes `report` that of a new step. The tracer may be null.
+  // Makes `report` ready for a new step. The tracer may be null.
   void run(StepReport& report, StepTracer* tracer);
   // Gives back the staged entries of a step that did not come to its end.
   void close();

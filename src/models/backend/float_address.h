@@ -5,8 +5,8 @@
 
 namespace outrider {
 
-// The address of f32 in the memory of a LayerBackend. Others may count from it, but the operations of the
-// backend alone read and write there.
+// The address of f32 in the memory of a LayerBackend. Others may count from it, but only the operations of
+// the backend read and write there.
 class FloatAddress {
  public:
   FloatAddress() = default;

@@ -33,7 +33,7 @@ class LayerBackend {
   // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().
   virtual void reserve(int64_t rows, int64_t logits_rows) = 0;
 
-  // The same for one projection of a draft head.
+  // Makes room for a projection of a draft head.
   virtual void reserve_product(const Projection& projection, int64_t rows) = 0;
 
   virtual FloatAddress allocate(int64_t count) = 0;
@@ -169,9 +169,9 @@ class LayerBackend {
   };
   virtual void convolve_blocks(const Convolution& args) = 0;
 
-  // The attention of a layer. rotate_and_store() normalizes queries, keys and values where norms are given,
-  // rotates queries and keys, scales queries, and writes keys and values to the cache; row i of qkv is row
-  // rows[i] of the batch. attend() is attention of every row over the entries that it sees, y[rows, q_size].
+  // The attention of a layer. `rotate_and_store()` normalizes queries, keys and values where norms are given,
+  // rotates queries and keys, scales queries, and caches keys and values. Row i of qkv is rows[i] of the
+  // batch. `attend()` is attention of every row over the entries that it sees, y[rows, q_size].
   struct Attention {
     const AttentionShape* shape = nullptr;
     std::span<const float> q_norm = {}, k_norm = {}, v_norm = {};  // see RotateAndStore

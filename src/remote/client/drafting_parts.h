@@ -33,7 +33,7 @@ struct DraftingParts {
   int64_t context = 0;               // longest sequence in tokens that the drafter is ready for
   std::vector<TokenId> stop_tokens;  // end-of-text ids of the target
   bool is_auto = false;   // measured times and acceptance say how deep trees grow within the limits
-  int prefill_chunk = 0;  // tokens whose states the drafter takes at a time
+  int prefill_chunk = 0;  // tokens with states that the drafter takes at a time
   VocabularyFingerprint vocabulary = {};
 };
 

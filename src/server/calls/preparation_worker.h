@@ -32,8 +32,8 @@ class PreparationWorker {
   std::thread thread_;
 };
 
-// Two workers, so that a long prompt does not keep those with short ones waiting: one for bodies of up to
-// kShortBody bytes, one for all others.
+// Two workers, so that a long prompt does not keep short ones waiting: one for bodies of up to kShortBody
+// bytes, one for all others.
 class PreparationWorkers {
  public:
   static constexpr size_t kShortBody = 64 << 10;

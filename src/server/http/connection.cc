@@ -18,7 +18,7 @@ constexpr size_t kReadSize = 2048;
 
 }  // namespace
 
-// A running watch. However its coroutine ends, those who wait for that learn it.
+// A running watch. However its coroutine ends, everyone who waits for that learns it.
 class Connection::Watch {
  public:
   explicit Watch(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {

@@ -35,7 +35,7 @@ class CompletionLogprobs {
       : tokenizer_(std::move(tokenizer)), decoder_(tokenizer_, skip_special), top_(top) {}
 
   void add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
-  // Adds the tokens of a prompt, whose first token has no log-probability. Must come before all others.
+  // Adds the tokens of a prompt, whose first token has no log-probability. They must come before all others.
   void add_prompt(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
   // Writes the object with everything that was added since the last call.
   void write_to(JsonWriter& json);

@@ -116,7 +116,7 @@ TEST_F(OpenedOnce, TheHeadThatIsNamed) {
                                   "auto,speculative_model=", "combine=[suffix,medusa],speculative_model="}) {
     const auto found = counts(speculative + head, names(), {target(), head});
     EXPECT_THAT(found, Each(Pair(testing::_, 1))) << speculative;
-    EXPECT_EQ(found.size(), 5u);
+    EXPECT_EQ(found.size(), 7u);
   }
 }
 

@@ -74,7 +74,9 @@ struct FittingHead {
 std::vector<FittingHead> fitting_heads(const std::vector<fs::path>& paths, const ModelFile& target) {
   const std::string fingerprint = target_fingerprint(target);
   std::vector<FittingHead> heads;
+  std::error_code code;
   for (const fs::path& path : paths) {
+    if (fs::equivalent(path, target.path, code)) continue;
     auto found = find_head(path);
     if (!found.ok() || !*found) continue;
     HeadFile& head = **found;

@@ -65,9 +65,8 @@ Recording run_recorded(const Variant& variant, const Workload& workload, Change 
   Recording run;
   auto parts = open_parts(variant, workload);
   if (parts == nullptr) return run;
-  std::shared_ptr<Drafter> drafter = parts->drafter;
-  if (change == Change::kConfused) drafter = std::make_shared<Confused>(drafter);
-  parts->drafter = std::make_shared<TreeRecorder>(drafter, run.trees);
+  if (change == Change::kConfused) parts->drafter = std::make_shared<Confused>(parts->drafter);
+  parts->drafter = std::make_shared<TreeRecorder>(parts->drafter, run.trees);
   if (change == Change::kSeldom) parts->drafter = std::make_shared<Seldom>(parts->drafter);
   run.completions = run_engine(*Engine::assemble(std::move(parts)), workload, describe(variant));
   return run;

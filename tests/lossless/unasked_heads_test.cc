@@ -33,17 +33,18 @@ class UnaskedHead : public testing::TestWithParam<HeadCase> {
     parts_ = std::move(*parts);
     const auto files = open_draft_files(parts_->options.speculation);
     ASSERT_TRUE(files.ok()) << files.error().message;
-    auto drafter = make_drafter(parts_->options.speculation, {.tokenizer = parts_->tokenizer.get(),
-                                                              .vocab_size = parts_->vocab_size,
-                                                              .layer_count = 2,
-                                                              .target = parts_->target.get(),
-                                                              .context = parts_->options.context,
-                                                              .max_batch = 2,
-                                                              .kernels = *select_kernels(parts_->info.kernels),
-                                                              .pool = parts_->pool.get(),
-                                                              .weights = {},
-                                                              .user_drafter = {},
-                                                              .files = &*files});
+    auto drafter =
+        make_drafter(parts_->options.speculation, {.tokenizer = parts_->tokenizer.get(),
+                                                   .vocab_size = parts_->vocab_size,
+                                                   .layer_count = 2,
+                                                   .target = parts_->target.get(),
+                                                   .context = parts_->options.context,
+                                                   .max_batch = 2,
+                                                   .kernels = *select_kernels(parts_->info.kernels),
+                                                   .pool = parts_->pool.get(),
+                                                   .weights = {},
+                                                   .user_drafter = {},
+                                                   .files = &*files});
     ASSERT_TRUE(drafter.ok()) << drafter.error().message;
     drafter_ = std::move(*drafter);
   }

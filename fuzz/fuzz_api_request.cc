@@ -30,7 +30,7 @@ void require_submittable(const Request& request) {
 }
 
 // An answer to the request, in pieces that look like calls of tools.
-void answer(GenerationCall& call, Endpoint endpoint) {
+void answer(GenerationCall& call, ParseFunction parse) {
   std::string events;
   call.start(events);
   for (size_t i = 0; i < call.requests().size(); ++i) {
@@ -46,10 +46,10 @@ void answer(GenerationCall& call, Endpoint endpoint) {
     last.completion.emplace();
     call.add(static_cast<int>(i), std::move(last), events);
   }
-  const std::string_view end = endpoint == Endpoint::kResponses  ? "}}\n\n"
-                               : endpoint == Endpoint::kInfill   ? "}}\n\n"
-                               : endpoint == Endpoint::kMessages ? "data: {\"type\":\"message_stop\"}\n\n"
-                                                                 : "data: [DONE]\n\n";
+  const std::string_view end = parse == parse_responses  ? "}}\n\n"
+                               : parse == parse_infill   ? "}}\n\n"
+                               : parse == parse_messages ? "data: {\"type\":\"message_stop\"}\n\n"
+                                                         : "data: [DONE]\n\n";
   if (call.streams() != events.ends_with(end)) std::abort();
   if (!call.streams() && call.body().empty()) std::abort();
 }
@@ -62,17 +62,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   context.id = "x";
   static ResponseStore responses(1 << 20);
   context.responses = &responses;
-  for (const Endpoint endpoint :
-       {Endpoint::kChatCompletions, Endpoint::kCompletions, Endpoint::kResponses, Endpoint::kMessages,
-        Endpoint::kInfill, Endpoint::kEmbeddings, Endpoint::kRerank}) {
-    context.model = endpoint == Endpoint::kRerank ? &fuzz_reranker() : &fuzz_model();
-    auto call = parse_call(endpoint, body, context);
+  for (const ParseFunction parse : {parse_chat, parse_completion, parse_responses, parse_messages,
+                                    parse_infill, parse_embeddings, parse_rerank}) {
+    context.model = parse == parse_rerank ? &fuzz_reranker() : &fuzz_model();
+    auto call = parse_call(parse, body, context);
     if (!call.ok()) {
       require_good(call.error());
       continue;
     }
     for (const Request& request : (*call)->requests()) require_submittable(request);
-    answer(**call, endpoint);
+    answer(**call, parse);
   }
   for (const auto route : {tokenize_body, detokenize_body, apply_template_body, chat_tokens_body,
                            response_tokens_body, message_tokens_body}) {

@@ -21,22 +21,21 @@ using namespace outrider;
 constexpr std::string_view kTools = R"([{"type":"function","function":{"name":"f"}}])";
 
 struct StreamingApi {
-  Endpoint endpoint;
+  ParseFunction parse;
   std::string body;         // without "stream" and the brace that closes it
   std::string_view ending;  // of the last event
 };
 
 const StreamingApi kApis[] = {
-    {Endpoint::kChatCompletions,
+    {parse_chat,
      R"({"messages":[{"role":"user","content":"x"}],"logprobs":true,"tools":)" + std::string(kTools),
      "data: [DONE]\n\n"},
-    {Endpoint::kCompletions, R"({"prompt":"x","stop":"ab","return_token_ids":true)", "data: [DONE]\n\n"},
-    {Endpoint::kResponses, R"({"input":"x","tools":[{"type":"function","name":"f","parameters":{}}])",
-     "}}\n\n"},
-    {Endpoint::kMessages,
+    {parse_completion, R"({"prompt":"x","stop":"ab","return_token_ids":true)", "data: [DONE]\n\n"},
+    {parse_responses, R"({"input":"x","tools":[{"type":"function","name":"f","parameters":{}}])", "}}\n\n"},
+    {parse_messages,
      R"({"max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{}}])",
      "data: {\"type\":\"message_stop\"}\n\n"},
-    {Endpoint::kInfill, R"({"input_prefix":"x","input_suffix":"y")", "}}\n\n"}};
+    {parse_infill, R"({"input_prefix":"x","input_suffix":"y")", "}}\n\n"}};
 
 // The bytes without invalid UTF-8, as an engine's text is.
 std::string text_of(std::string_view bytes) {
@@ -105,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const StreamingApi& api : kApis) {
     for (const bool streams : {true, false}) {
       const std::string body = api.body + (streams ? R"(,"stream":true})" : "}");
-      auto call = parse_call(api.endpoint, body, context);
+      auto call = parse_call(api.parse, body, context);
       require(call.ok());
       std::string events;
       answer(**call, text, bytes.substr(0, lengths), events);

@@ -115,6 +115,8 @@ struct TokenRules {
 enum class Pooling : uint8_t { kNone, kLast, kMean };
 
 struct Request {
+  static constexpr int kMaxLogprobs = 20;
+
   std::vector<TokenId> prompt = {};  // at least one token
   // Output that an earlier run of this request has committed, perhaps on another machine; decoding goes on
   // after it. Not for requests with log-probabilities.
@@ -129,8 +131,8 @@ struct Request {
   RequestSpeculation speculation = {};
   // Number of this answer among several to one prompt; each index has its own randomness.
   uint64_t sample_index = 0;
-  // Log-probabilities of every output token and of this many likeliest tokens beside it, at most 20; -1:
-  // none.
+  // Log-probabilities of every output token and of this many likeliest tokens beside it, at most
+  // kMaxLogprobs; -1: none.
   int logprobs = -1;
   int prompt_logprobs = -1;  // log-probabilities of every prompt token but the first, counted like logprobs
   // Wants Completion::embedding. It comes from the pass that gives the first token, so max_tokens must be 1.

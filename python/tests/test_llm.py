@@ -82,7 +82,7 @@ def test_stops_and_bad_words(llm):
 
 
 def test_errors_say_what_was_expected(llm):
-    with pytest.raises(ValueError, match="top_p: expected a number from 0 to 1, found '2'"):
+    with pytest.raises(ValueError, match="top_p: expected a number from 1e-06 to 1, found '2'"):
         llm.generate(PROMPT, SamplingParams(top_p=2))
     with pytest.raises(TypeError, match="unknown sampling parameter 'temprature'; did you mean 'temperature'"):
         SamplingParams(temprature=1)

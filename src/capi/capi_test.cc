@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "config/option_table.h"
 #include "outrider/engine.h"
 #include "outrider/outrider.h"
 
@@ -259,7 +262,7 @@ TEST(CApi, ErrorsAreOneLineOfTheThread) {
   EXPECT_EQ(outrider_engine_warning(engine.get(), 1), nullptr);
   const RequestHandle request(outrider_request_new(engine.get()));
   EXPECT_EQ(outrider_request_set(request.get(), "top_p", "2"), OUTRIDER_ERROR_USAGE);
-  EXPECT_STREQ(outrider_last_error(), "top_p: expected a number from 0 to 1, found '2'");
+  EXPECT_STREQ(outrider_last_error(), "top_p: expected a number from 1e-06 to 1, found '2'");
   EXPECT_NE(outrider_submit(engine.get(), request.get(), nullptr, nullptr, nullptr), OUTRIDER_OK);
   char* text = nullptr;
   size_t size = 0;
@@ -281,6 +284,36 @@ TEST(CApi, TextBecomesTokensAndText) {
   outrider_free(text);
   outrider_free(tokens);
   outrider_free(nullptr);
+}
+
+// The text of a bound of a range, and a text beyond it on the side of `sign`.
+std::pair<std::string, std::string> bound_texts(const OptionRow& row, double bound, int sign) {
+  const int64_t whole = whole_bound(bound);
+  constexpr int64_t kLarge = int64_t{1} << 60;
+  if (row.type() == OptionType::kNumber)
+    return {fmt::format("{}", bound), fmt::format("{}", bound + sign * (std::abs(bound) + 1))};
+  return {std::to_string(whole),
+          std::abs(bound) > kLarge ? std::to_string(whole) + "0" : std::to_string(whole + sign)};
+}
+
+TEST(CApi, ParametersHaveTheRangesOfTheOptionTable) {
+  const EngineHandle engine = open_c({});
+  const RequestHandle request = request_for(engine, {});
+  int rows = 0;
+  for (const OptionRow& row : option_table()) {
+    const bool is_number = row.type() == OptionType::kNumber || row.type() == OptionType::kInteger;
+    if (!row.member.is_of_request() || !is_number) continue;
+    ++rows;
+    for (const auto& [bound, sign] : {std::pair(row.range.min, -1), std::pair(row.range.max, 1)}) {
+      const auto [inside, outside] = bound_texts(row, bound, sign);
+      const std::string name = row.config_key();
+      EXPECT_EQ(outrider_request_set(request.get(), name.c_str(), inside.c_str()), OUTRIDER_OK)
+          << outrider_last_error();
+      EXPECT_NE(outrider_request_set(request.get(), name.c_str(), outside.c_str()), OUTRIDER_OK)
+          << name << " " << outside;
+    }
+  }
+  EXPECT_GT(rows, 12);
 }
 
 }  // namespace

@@ -225,10 +225,10 @@ Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::stri
 }
 
 Result<std::vector<PromptRecord>> load_prompts(const Settings& settings) {
-  if (settings.prompt_set.empty()) return thinned(built_in_prompts(), settings.prompt_limit);
-  OUTRIDER_TRY(const std::string text, read_text_file(settings.prompt_set));
-  OUTRIDER_TRY(std::vector<PromptRecord> prompts, parse_prompts(text, settings.prompt_set.string()));
-  return thinned(std::move(prompts), settings.prompt_limit);
+  if (settings.prompts.file.empty()) return thinned(built_in_prompts(), settings.prompts.limit);
+  OUTRIDER_TRY(const std::string text, read_text_file(settings.prompts.file));
+  OUTRIDER_TRY(std::vector<PromptRecord> prompts, parse_prompts(text, settings.prompts.file.string()));
+  return thinned(std::move(prompts), settings.prompts.limit);
 }
 
 Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, Engine& engine,
@@ -239,7 +239,7 @@ Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, Engin
     OUTRIDER_RETURN_IF_ERROR(preparation.add(std::move(prompt)));
     progress.advance();
   }
-  return preparation.finish(settings.skips_long_prompts);
+  return preparation.finish(settings.prompts.skips_long);
 }
 
 std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size) {

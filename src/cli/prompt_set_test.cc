@@ -46,7 +46,7 @@ TEST(PromptSet, MalformedLinesAreNamed) {
 TEST(PromptSet, BuiltInPromptsAreThinnedEvenly) {
   Settings settings;
   EXPECT_EQ(load_prompts(settings)->size(), 8u);
-  settings.prompt_limit = 2;
+  settings.prompts.limit = 2;
   const auto prompts = load_prompts(settings);
   ASSERT_EQ(prompts->size(), 2u);
   EXPECT_EQ((*prompts)[1].id, "built-in-5");

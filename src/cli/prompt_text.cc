@@ -43,30 +43,35 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
 Result<std::string> read_standard_input() { return read_stream(stdin, "standard input"); }
 
 Result<std::string> input_text(const Settings& settings) {
-  if (!settings.prompt) return read_text_file(settings.prompt_file);
-  if (*settings.prompt == "-") return read_standard_input();
-  return *settings.prompt;
+  if (!settings.input.text) return read_text_file(settings.input.file);
+  if (*settings.input.text == "-") return read_standard_input();
+  return *settings.input.text;
 }
 
 Status check_one_input(const Settings& settings, std::string_view choices) {
   const int given =
-      (settings.prompt ? 1 : 0) + (settings.prompt_file.empty() ? 0 : 1) + (settings.prompt_ids ? 1 : 0);
+      (settings.input.text ? 1 : 0) + (settings.input.file.empty() ? 0 : 1) + (settings.input.ids ? 1 : 0);
   if (given == 1) return {};
   return usage_error(
       fmt::format("expected exactly one of {}, found {}", choices, given == 0 ? "none" : "several"));
 }
 
 Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine& engine) {
-  if (settings.prompt_ids) return *settings.prompt_ids;
+  if (settings.input.ids) return *settings.input.ids;
   OUTRIDER_TRY(const std::string text, input_text(settings));
   std::vector<TokenId> tokens = engine.tokenize(text);
   if (tokens.empty()) return input_error("the prompt is empty; expected text that gives at least one token");
   return tokens;
 }
 
+bool wants_chat(const Settings& settings) {
+  return settings.generate.asks_chat || settings.system_message.has_value();
+}
+
 Result<std::vector<std::pair<std::string, std::string>>> chat_messages(const Settings& settings) {
   std::vector<std::pair<std::string, std::string>> messages;
-  if (!settings.system_message.empty()) messages.emplace_back("system", settings.system_message);
+  const std::string system = settings.system_message.value_or("");
+  if (!system.empty()) messages.emplace_back("system", system);
   OUTRIDER_TRY(std::string text, input_text(settings));
   messages.emplace_back("user", std::move(text));
   return messages;

@@ -28,6 +28,9 @@ Status check_one_input(const Settings& settings, std::string_view choices);
 // Token ids of the input: the given ids, or the text's by the model's tokenizer.
 Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine& engine);
 
+// Whether the prompt is a message to the model: --chat or --system was given.
+bool wants_chat(const Settings& settings);
+
 // The text as a user's message after the system message, if there is one, as {role, content}.
 Result<std::vector<std::pair<std::string, std::string>>> chat_messages(const Settings& settings);
 

@@ -90,7 +90,7 @@ class Translator {
     const bool is_long = argument.starts_with("--");
     arguments_.own.push_back(!is_long ? argument
                                       : fmt::format("--{}{}", row.name, value ? "=" + *value : ""));
-    const bool has_more = row.type != OptionType::kFlag && !value && next_ < given_.size();
+    const bool has_more = row.type() != OptionType::kFlag && !value && next_ < given_.size();
     if (has_more) arguments_.own.push_back(given_[next_++]);
   }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "config/arguments.h"
+#include "config/methods.h"
 #include "config/option_table.h"
 #include "config/option_value.h"
 #include "config/resolve_settings.h"
@@ -106,7 +107,7 @@ std::string text_of(const Settings& settings) {
   return fmt::format("model {}, ctx {}, batch {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}\n{}",
                      engine.model.string(), engine.context, engine.max_batch, engine.threads,
                      static_cast<int>(engine.weights), static_cast<int>(engine.kv_cache_type),
-                     engine.page_size, settings.server.host, settings.server.port, settings.served_model_name,
+                     engine.page_size, settings.server.host, settings.server.port, settings.server.model_name,
                      speculation_text(engine.speculation));
 }
 
@@ -245,6 +246,16 @@ TEST(ForeignReference, DocumentationIsCurrent) {
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), foreign_reference()) << "run: outrider options foreign > docs/coming_from.md";
+}
+
+// A method that is named in prose is out of date when the next one comes.
+TEST(ForeignReference, ProseListsNoMethods) {
+  std::istringstream lines(foreign_reference());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("|")) continue;
+    for (const MethodRow& row : method_table())
+      EXPECT_EQ(line.find("`" + std::string(row.name) + "`"), std::string::npos) << line;
+  }
 }
 
 }  // namespace

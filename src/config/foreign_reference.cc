@@ -33,10 +33,9 @@ constexpr std::string_view kIntroductionText =
     "| `from tensorrt_llm.llmapi import LLM, ...` | the same, after `import outrider.compat.tensorrt_llm` "
     "([Python](python.md)) |\n"
     "| `from vllm import LLM, SamplingParams` | `from outrider import LLM, SamplingParams` |\n\n"
-    "The [methods](options.md#methods) are found by the names that each system gives them: `Eagle` and "
-    "`EAGLE` "
-    "are\n"
-    "EAGLE, EAGLE-3 or multi-token prediction, whichever the files of the drafter hold.\n";
+    "The [methods](options.md#methods) are found by the names that each system gives them; the table there "
+    "has "
+    "them.\nWhere a name stands for several methods, the files of the drafter decide.\n";
 
 struct SystemText {
   std::string_view name;
@@ -45,7 +44,7 @@ struct SystemText {
 constexpr SystemText kSystems[] = {
     {"TensorRT-LLM",
      "The keys of its YAML file, and the options of `trtllm-serve`. A block `speculative_config:` is one of "
-     "these\nkeys. Values of `decoding_type` that are not among the methods here, such as `PARD`, are "
+     "these\nkeys. Values of `decoding_type` that are not among the [methods](options.md#methods) are "
      "errors.\n"},
     {"vLLM",
      "The options of `vllm serve`, also as keys of its YAML file, and the keys of `--speculative-config`. A "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "config/foreign_names.h"
 #include "config/methods.h"
@@ -77,16 +78,26 @@ std::string usual_tree(const MethodRow& row) {
   return text;
 }
 
-std::string values(const OptionRow& row) {
-  switch (row.type) {
+// "a b" of a and b.
+std::string listed(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : " ").append(name);
+  return text;
+}
+
+std::string values(const OptionRow& row, NumberRange range) {
+  switch (row.type()) {
     case OptionType::kInteger:
-      return fmt::format("whole number, {:.0f} to {:.0f}", row.min, row.max);
+      return "whole number, " + range.text();
     case OptionType::kNumber:
-      return fmt::format("number, {} to {}", row.min, row.max);
+      return "number, " + range.text();
     case OptionType::kChoice:
-      return spaced(row.choices);
+      return listed(row.choice_names());
     case OptionType::kFlag:
       return "flag";
+    case OptionType::kIntegers:
+    case OptionType::kNumbers:
+      return fmt::format("{}, {}, with commas", row.noun, range.text());
     case OptionType::kTextList:
       return "text, repeatable";
     case OptionType::kSpeculation:
@@ -96,6 +107,22 @@ std::string values(const OptionRow& row) {
       return "text";
   }
   return "";
+}
+
+// The default, and the commands with another one: "0; serve 0.8".
+std::string defaults(const OptionRow& row) {
+  std::string usual, others;
+  bool is_first = true;
+  for (const CommandRow& command : command_table()) {
+    if (!row.belongs_to(command.command)) continue;
+    const std::string text = row.text(default_settings(command.command));
+    if (std::exchange(is_first, false)) {
+      usual = text;
+    } else if (text != usual) {
+      others += fmt::format("; {} {}", command.name, text);
+    }
+  }
+  return usual + others;
 }
 
 std::string escaped(std::string_view text) {
@@ -116,6 +143,24 @@ constexpr std::string_view kIntroduction =
     "[Names of other systems](coming_from.md) are taken in their place. "
     "In the file `speculative_config:` holds the block that `--speculative` takes. `NO_COLOR` switches "
     "colour off.\n";
+
+constexpr std::string_view kRequestsText =
+    "\n## Parameters of requests\n\n"
+    "Names in C and Python, and the fields of HTTP requests ([API](api.md)) with the numbers that are taken "
+    "there.\n\n"
+    "| parameter | values | HTTP | meaning |\n|---|---|---|---|\n";
+
+std::string request_reference() {
+  std::string text(kRequestsText);
+  for (const OptionRow& row : option_table()) {
+    if (!row.member.is_of_request()) continue;
+    std::string field = row.http.name.empty() ? "" : fmt::format("`{}`", row.http.name);
+    if (row.http.range) field += fmt::format(", {}", row.http.range->text());
+    text += fmt::format("| `{}` | {} | {} | {} |\n", row.config_key(), escaped(values(row, row.range)), field,
+                        escaped(row.help));
+  }
+  return text;
+}
 
 constexpr std::string_view kMethodsText =
     "\n## Methods\n\n"
@@ -139,6 +184,7 @@ std::string option_reference() {
   std::string text(kIntroduction);
   std::string_view group;
   for (const OptionRow& row : option_table()) {
+    if (row.commands == 0) continue;
     if (row.group != group) {
       group = row.group;
       text += fmt::format(
@@ -147,9 +193,10 @@ std::string option_reference() {
     }
     const std::string elsewhere =
         row.command_line_only ? "-" : fmt::format("`{}`, `{}`", row.environment_name(), row.config_key());
-    text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", spelling(row), escaped(values(row)),
-                        row.default_text, escaped(row.help), commands_of(row), elsewhere);
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", spelling(row), escaped(values(row, row.range)),
+                        defaults(row), escaped(row.help), commands_of(row), elsewhere);
   }
+  text += request_reference();
   text += kMethodsText;
   for (const MethodRow& row : method_table()) {
     text += fmt::format("| {} | {} | {} | {} | {} |\n", row.name, spaced(row.aliases), needs(row.needs),
@@ -158,7 +205,7 @@ std::string option_reference() {
   text += kSpeculationText;
   for (const SpeculativeKey& key : speculative_key_table()) {
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, also(key), methods_of(key),
-                        key.default_text, key.help);
+                        key.default_text(), key.meaning());
   }
   return text;
 }

@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "config/message_text.h"
@@ -22,6 +21,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
+}
+
+std::vector<std::string_view> list_parts(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  if (trimmed(text).empty()) return {};
+  std::vector<std::string_view> parts = split(text, ',');
+  for (std::string_view& part : parts) part = trimmed(part);
+  return parts;
 }
 
 std::vector<std::string_view> split_outside_brackets(std::string_view text) {
@@ -67,25 +75,12 @@ Result<bool> parse_flag(std::string_view text) {
   return usage_error(fmt::format("expected true or false, found {}", quote(text)));
 }
 
-Result<std::string_view> parse_choice(std::string_view text, std::string_view choices) {
-  const std::vector<std::string_view> names = split(choices, '|');
-  const auto match = std::find(names.begin(), names.end(), text);
-  if (match != names.end()) return *match;
-  return usage_error(fmt::format("expected one of {}, found {}; did you mean '{}'?", joined(names),
-                                 quote(text), nearest_name(text, names)));
-}
-
-Result<std::vector<TokenId>> parse_token_ids(std::string_view text) {
-  std::vector<TokenId> tokens;
-  for (std::string_view part : split(text, ',')) {
-    const auto token = parse_integer(trimmed(part), 0, std::numeric_limits<TokenId>::max());
-    if (!token.ok()) {
-      return usage_error(
-          fmt::format("expected token ids separated by commas, as in 1,2,3; found {}", quote(text)));
-    }
-    tokens.push_back(static_cast<TokenId>(*token));
+Result<std::string_view> parse_choice(std::string_view text, std::span<const std::string_view> choices) {
+  for (const std::string_view choice : choices) {
+    if (folded_name(choice) == folded_name(text)) return choice;
   }
-  return tokens;
+  return usage_error(fmt::format("expected one of {}, found {}; did you mean '{}'?", joined(choices),
+                                 quote(text), nearest_name(text, choices)));
 }
 
 }  // namespace outrider

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/white_space.h"
 #include "outrider/result.h"
-#include "outrider/token.h"
 
 namespace outrider {
 
@@ -17,12 +17,12 @@ Result<int64_t> parse_integer(std::string_view text, int64_t min, int64_t max);
 Result<double> parse_number(std::string_view text, double min, double max);
 // true, yes, on, 1 and their opposites, in any case.
 Result<bool> parse_flag(std::string_view text);
-// `choices` separated by '|'; the match must be exact.
-Result<std::string_view> parse_choice(std::string_view text, std::string_view choices);
-// "1,2,3": ids >= 0, spaces around commas allowed; at least one.
-Result<std::vector<TokenId>> parse_token_ids(std::string_view text);
+// The choice that `text` is; letter case, '-' and '_' do not matter.
+Result<std::string_view> parse_choice(std::string_view text, std::span<const std::string_view> choices);
 
 std::vector<std::string_view> split(std::string_view text, char separator);
+// The parts of "a,b" or "[a, b]", without the white space around each.
+std::vector<std::string_view> list_parts(std::string_view text);
 // At commas outside brackets.
 std::vector<std::string_view> split_outside_brackets(std::string_view text);
 

@@ -50,10 +50,13 @@ std::string folded_key(std::string_view key) {
   return folded;
 }
 
+// Whether environment and file may give the option.
+bool is_key(const OptionRow& row) { return row.commands != 0 && !row.command_line_only; }
+
 // The option that a key of the file names; nullptr: none of ours.
 const OptionRow* option_of_key(std::string_view key) {
   for (const OptionRow& row : option_table()) {
-    if (!row.command_line_only && folded_key(key) == row.config_key()) return &row;
+    if (is_key(row) && folded_key(key) == row.config_key()) return &row;
   }
   return nullptr;
 }
@@ -62,7 +65,7 @@ const OptionRow* option_of_key(std::string_view key) {
 std::string_view other_command_of(std::string_view config_key, Command command) {
   std::string_view other;
   for (const OptionRow& row : option_table()) {
-    if (row.command_line_only || row.config_key() != config_key) continue;
+    if (!is_key(row) || row.config_key() != config_key) continue;
     if (row.belongs_to(command)) return "";
     for (const CommandRow& candidate : command_table()) {
       if (other.empty() && row.belongs_to(candidate.command)) other = candidate.name;
@@ -74,7 +77,7 @@ std::string_view other_command_of(std::string_view config_key, Command command) 
 Error unknown_option_key(std::string_view place, std::string_view key) {
   std::vector<std::string> names = {"speculative_config"};
   for (const OptionRow& row : option_table()) {
-    if (!row.command_line_only) names.push_back(row.config_key());
+    if (is_key(row)) names.push_back(row.config_key());
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
   return input_error(
@@ -84,9 +87,9 @@ Error unknown_option_key(std::string_view place, std::string_view key) {
 // The scalars of a node; lists only where the option takes several values.
 Result<std::vector<std::string>> node_texts(const OptionRow& row, const ConfigNode& node) {
   if (node.kind == ConfigNode::Kind::kScalar) return std::vector<std::string>{node.text};
-  if (row.type == OptionType::kSpeculation && node.kind == ConfigNode::Kind::kMap)
+  if (row.type() == OptionType::kSpeculation && node.kind == ConfigNode::Kind::kMap)
     return std::vector<std::string>{};
-  if (row.type != OptionType::kTextList || node.kind != ConfigNode::Kind::kList) {
+  if (row.type() != OptionType::kTextList || node.kind != ConfigNode::Kind::kList) {
     return usage_error(fmt::format("expected a single value, found {}", config_kind_name(node.kind)));
   }
   std::vector<std::string> texts;
@@ -105,7 +108,7 @@ class Resolver {
   explicit Resolver(const GivenOptions& given) : given_(given) {}
 
   Result<Settings> run() {
-    settings_.command = given_.command;
+    settings_ = default_settings(given_.command);
     OUTRIDER_RETURN_IF_ERROR(load_file());
     warn_of_unknown_variables();
     for (const ForeignArgument& argument : given_.foreign)
@@ -198,7 +201,7 @@ class Resolver {
   void warn_of_unknown_variables() {
     std::vector<std::string> names;
     for (const OptionRow& row : option_table()) {
-      if (!row.command_line_only) names.push_back(row.environment_name());
+      if (is_key(row)) names.push_back(row.environment_name());
     }
     const std::vector<std::string_view> views(names.begin(), names.end());
     for (const auto& [name, value] : given_.environment) {
@@ -220,18 +223,20 @@ class Resolver {
     OUTRIDER_TRY(const std::optional<FoundValue> found, find(row));
     if (!found) return {};
     settings_.origins.insert_or_assign(std::string(row.name), found->origin);
-    if (row.type == OptionType::kSpeculation) return add_speculation(*found);
-    auto value = convert_texts(row, found->texts);
-    if (!value.ok()) return at_origin(found->origin, value.error());
-    if (row.type == OptionType::kSpeculationKey) {
-      keys_.settings.push_back({.place = found->origin.place,
-                                .key = row.config_key(),
-                                .value = value->text(),
-                                .rank = static_cast<int>(found->origin.kind)});
-      return {};
-    }
-    const Status applied = row.apply(settings_, *value);
-    return applied.ok() ? Status() : at_origin(found->origin, applied.error());
+    if (row.type() == OptionType::kSpeculation) return add_speculation(*found);
+    if (row.type() == OptionType::kSpeculationKey) return add_key(row, *found);
+    const Status stored = row.store(settings_, found->texts);
+    return stored.ok() ? Status() : at_origin(found->origin, stored.error());
+  }
+
+  Status add_key(const OptionRow& row, const FoundValue& found) {
+    const auto value = convert_texts(row.rule(), found.texts);
+    if (!value.ok()) return at_origin(found.origin, value.error());
+    keys_.settings.push_back({.place = found.origin.place,
+                              .key = row.config_key(),
+                              .value = value->text(),
+                              .rank = static_cast<int>(found.origin.kind)});
+    return {};
   }
 
   // Errors about a speculative configuration carry their own place already.
@@ -266,18 +271,11 @@ class Resolver {
       found = found_at(OriginKind::kCommandLine, place, argument->second);
       return found;
     }
-    if (!row.command_line_only) {
-      OUTRIDER_TRY(found, find_in_file(row));
-      const auto variable = given_.environment.find(row.environment_name());
-      if (variable != given_.environment.end() && !(found && given_.program_options)) {
-        found = found_at(OriginKind::kEnvironment, variable->first, {variable->second});
-      }
-      if (found) return found;
-    }
-    if (!row.default_text.empty()) {
-      const std::string place = fmt::format("default of --{}", row.name);
-      found = found_at(OriginKind::kDefault, place, {std::string(row.default_text)});
-    }
+    if (!is_key(row)) return found;
+    OUTRIDER_TRY(found, find_in_file(row));
+    const auto variable = given_.environment.find(row.environment_name());
+    if (variable != given_.environment.end() && !(found && given_.program_options))
+      found = found_at(OriginKind::kEnvironment, variable->first, {variable->second});
     return found;
   }
 
@@ -315,43 +313,5 @@ class Resolver {
 }  // namespace
 
 Result<Settings> resolve_settings(const GivenOptions& given) { return Resolver(given).run(); }
-
-Result<OptionValue> convert_texts(const OptionRow& row, std::span<const std::string> texts) {
-  OptionValue value;
-  if (row.type == OptionType::kTextList) {
-    value.texts.assign(texts.begin(), texts.end());
-    return value;
-  }
-  if (texts.size() != 1) {
-    return usage_error(fmt::format("expected one value, found {}", texts.size()));
-  }
-  const std::string& text = texts.front();
-  value.texts = {text};
-  switch (row.type) {
-    case OptionType::kFlag: {
-      OUTRIDER_TRY(value.flag, parse_flag(text));
-      break;
-    }
-    case OptionType::kInteger: {
-      OUTRIDER_TRY(value.integer,
-                   parse_integer(text, static_cast<int64_t>(row.min), static_cast<int64_t>(row.max)));
-      break;
-    }
-    case OptionType::kNumber: {
-      OUTRIDER_TRY(value.number, parse_number(text, row.min, row.max));
-      break;
-    }
-    case OptionType::kChoice: {
-      OUTRIDER_TRY(const std::string_view choice, parse_choice(text, row.choices));
-      value.texts = {std::string(choice)};
-      break;
-    }
-    default: {
-      // An empty prompt is a prompt; an empty path or name is a mistake.
-      if (text.empty() && !row.command_line_only) return usage_error("expected text, found nothing");
-    }
-  }
-  return value;
-}
 
 }  // namespace outrider

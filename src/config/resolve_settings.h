@@ -34,8 +34,4 @@ struct GivenOptions {
 // errors, unknown variables warnings, since other programs may own them.
 Result<Settings> resolve_settings(const GivenOptions& given);
 
-// The texts of one option as its row wants them. Errors say what was expected, without the name of the
-// option.
-Result<OptionValue> convert_texts(const OptionRow& row, std::span<const std::string> texts);
-
 }  // namespace outrider

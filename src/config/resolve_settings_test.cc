@@ -5,12 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <set>
-#include <sstream>
 #include <string>
 #include <utility>
-
-#include "config/option_table.h"
 
 namespace outrider {
 namespace {
@@ -45,12 +41,12 @@ std::string error_for(const std::string& option, const std::string& value) {
   return settings.ok() ? "accepted" : settings.error().message;
 }
 
-TEST(ResolveSettings, DefaultsComeFromTheTable) {
+TEST(ResolveSettings, WhatIsNotGivenHasTheDefaultOfItsStruct) {
   const auto settings = resolve_settings(generate());
   ASSERT_TRUE(settings.ok()) << settings.error().message;
   EXPECT_EQ(settings->request.max_tokens, 128);
   EXPECT_EQ(settings->engine.max_batch, 8);
-  EXPECT_EQ(settings->origins.at("max-tokens").kind, OriginKind::kDefault);
+  EXPECT_FALSE(settings->origins.contains("max-tokens"));
   EXPECT_FALSE(settings->speculation_given);
 }
 
@@ -111,7 +107,7 @@ TEST(ResolveSettings, ListsAndSpecialValues) {
   const auto settings = resolve_settings(given);
   ASSERT_TRUE(settings.ok()) << settings.error().message;
   EXPECT_EQ(settings->request.stop, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(*settings->prompt_ids, (std::vector<TokenId>{1, 2, 3}));
+  EXPECT_EQ(*settings->input.ids, (std::vector<TokenId>{1, 2, 3}));
   EXPECT_EQ(settings->request.sampling.logit_bias[1], (std::pair<TokenId, float>{6, 1.5f}));
   EXPECT_LT(settings->request.sampling.logit_bias[0].second, -1e30f);
   const auto stops = with_file("stop: [x, y]\n");
@@ -234,27 +230,6 @@ TEST(ResolveSettings, EmptyFileAndNullsLeaveTheDefaults) {
   const auto settings = with_file("max_tokens: ~\n");
   ASSERT_TRUE(settings.ok()) << settings.error().message;
   EXPECT_EQ(settings->request.max_tokens, 128);
-}
-
-TEST(OptionTable, EveryCommandNamesAnOptionOnce) {
-  for (const CommandRow& command : command_table()) {
-    std::set<std::string_view> names;
-    for (const OptionRow& row : option_table()) {
-      if (!row.belongs_to(command.command)) continue;
-      EXPECT_TRUE(names.insert(row.name).second) << row.name;
-      const bool is_speculation =
-          row.type == OptionType::kSpeculation || row.type == OptionType::kSpeculationKey;
-      EXPECT_EQ(row.apply == nullptr, is_speculation) << row.name;
-      EXPECT_FALSE(row.help.empty()) << row.name;
-    }
-  }
-}
-
-TEST(OptionTable, DocumentationIsCurrent) {
-  std::ifstream file(OUTRIDER_SOURCE_DIR "/docs/options.md");
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), option_reference()) << "run: outrider options > docs/options.md";
 }
 
 }  // namespace

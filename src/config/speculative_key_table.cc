@@ -31,67 +31,20 @@ Result<Method> parse_method(std::string_view text) {
                                  quote(text), nearest_name(text, names)));
 }
 
+constexpr double kMaxToken = std::numeric_limits<TokenId>::max();
+
+using Config = SpeculativeConfig;
 using Options = SpeculativeOptions;
 
-constexpr int64_t kMaxToken = std::numeric_limits<TokenId>::max();
-
-// The member of `object` at the end of a path of members.
-template <auto kFirst, auto... kRest>
-auto& member(auto& object) {
-  if constexpr (sizeof...(kRest) == 0) {
-    return object.*kFirst;
-  } else {
-    return member<kRest...>(object.*kFirst);
-  }
-}
-
-template <int64_t kMin, int64_t kMax, auto... kPath>
-Status assign_integer(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(const int64_t value, parse_integer(text, kMin, kMax));
-  auto& number = member<kPath...>(config.options);
-  number = static_cast<std::remove_reference_t<decltype(number)>>(value);
-  return {};
-}
-
+// The key is a member of the options.
 template <auto... kPath>
-Status assign_flag(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(member<kPath...>(config.options), parse_flag(text));
-  return {};
+constexpr auto option() {
+  return member<&Config::options, kPath...>();
 }
 
-template <auto... kPath>
-Status assign_number(SpeculativeConfig& config, std::string_view text) {
-  constexpr double kMax = 100.0;
-  OUTRIDER_TRY(member<kPath...>(config.options), parse_number(text, 0.0, kMax));
-  return {};
-}
-
-template <auto... kPath>
-Status assign_temperature(SpeculativeConfig& config, std::string_view text) {
-  constexpr double kMin = 0.1, kMax = 10.0;
-  OUTRIDER_TRY(member<kPath...>(config.options), parse_number(text, kMin, kMax));
-  return {};
-}
-
-// "a,b", in brackets or not.
-std::vector<std::string_view> list_parts(std::string_view text) {
-  text = trimmed(text);
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  if (trimmed(text).empty()) return {};
-  std::vector<std::string_view> parts = split(text, ',');
-  for (std::string_view& part : parts) part = trimmed(part);
-  return parts;
-}
-
-template <int64_t kMin, int64_t kMax, auto... kPath>
-Status assign_integers(SpeculativeConfig& config, std::string_view text) {
-  auto& list = member<kPath...>(config.options);
-  list.clear();
-  for (const std::string_view part : list_parts(text)) {
-    OUTRIDER_TRY(const int64_t value, parse_integer(part, kMin, kMax));
-    list.push_back(static_cast<int>(value));
-  }
-  return {};
+template <const auto& kNames, auto... kPath>
+constexpr auto named_option() {
+  return named<kNames, &Config::options, kPath...>();
 }
 
 // "[[0],[0,0],[1]]", also with round brackets and a comma after the last number, as Python writes tuples.
@@ -109,16 +62,18 @@ std::optional<std::vector<std::vector<int>>> integer_lists(std::string_view text
        split_outside_brackets(std::string_view(plain).substr(1, plain.size() - 2))) {
     if (!list.starts_with('[') || !list.ends_with(']')) return std::nullopt;
     lists.emplace_back();
-    for (const std::string_view part : list_parts(list)) {
-      const auto value = parse_integer(part, 0, max);
-      if (!value.ok()) return std::nullopt;
-      lists.back().push_back(static_cast<int>(*value));
-    }
+    const ValueRule rule = {
+        .type = OptionType::kIntegers, .range = {0, static_cast<double>(max)}, .may_be_empty = true};
+    const std::string text_of_list(list);
+    const auto values = convert_texts(rule, std::span(&text_of_list, 1));
+    if (!values.ok()) return std::nullopt;
+    lists.back().assign(values->integers.begin(), values->integers.end());
   }
   return lists;
 }
 
-Status assign_choices(SpeculativeConfig& config, std::string_view text) {
+Status assign_choices(Config& config, const OptionValue& value) {
+  const std::string_view text = value.text();
   constexpr int64_t kMaxRank = 63;
   auto choices = integer_lists(text, kMaxRank);
   if (!choices) {
@@ -146,7 +101,8 @@ constexpr int64_t kMaxBatch = 1 << 20;
 
 // [[1,4],[5,2],[33,0]]: levels from a batch size on; [[1,4,4],[5,32,2]]: levels from one batch size to
 // another, and those of the last row beyond it (vLLM).
-Status assign_by_batch(SpeculativeConfig& config, std::string_view text) {
+Status assign_by_batch(Config& config, const OptionValue& value) {
+  const std::string_view text = value.text();
   const auto lists = integer_lists(text, kMaxBatch);
   std::vector<BatchDraftLen> rows;
   for (const std::vector<int>& list : lists.value_or(std::vector<std::vector<int>>{{}})) {
@@ -161,10 +117,9 @@ Status assign_by_batch(SpeculativeConfig& config, std::string_view text) {
   return take_schedule(config, std::move(rows));
 }
 
-Status assign_concurrency(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(const int64_t sequences, parse_integer(text, 0, kMaxBatch));
-  std::vector<BatchDraftLen> rows = {{.sequences = static_cast<int>(sequences) + 1, .levels = 0}};
-  if (sequences > 0) rows.insert(rows.begin(), {.sequences = 1, .levels = kMaxDraftLen});
+Status assign_concurrency(Config& config, const OptionValue& value) {
+  std::vector<BatchDraftLen> rows = {{.sequences = static_cast<int>(value.integer) + 1, .levels = 0}};
+  if (value.integer > 0) rows.insert(rows.begin(), {.sequences = 1, .levels = kMaxDraftLen});
   return take_schedule(config, std::move(rows));
 }
 
@@ -188,67 +143,40 @@ Status assign_schedule_map(SpeculativeConfig& config, std::string_view text) {
   return take_schedule(config, std::move(rows));
 }
 
-template <auto... kPath, typename Value, size_t kCount>
-Status assign_choice(SpeculativeConfig& config, std::string_view text,
-                     const std::array<std::pair<std::string_view, Value>, kCount>& names) {
-  std::vector<std::string_view> known;
-  for (const auto& [name, value] : names) {
-    known.push_back(name);
-    if (folded_name(text) != folded_name(name)) continue;
-    member<kPath...>(config.options) = value;
-    return {};
-  }
-  return usage_error(fmt::format("expected one of {}, found {}", joined(known), quote(text)));
-}
+const std::array<NamedValue<TreeKind>, 4> kTreeKinds = {
+    {{tree_kind_name(TreeKind::kChain), TreeKind::kChain},
+     {tree_kind_name(TreeKind::kStatic), TreeKind::kStatic},
+     {tree_kind_name(TreeKind::kDynamic), TreeKind::kDynamic},
+     {tree_kind_name(TreeKind::kChoices), TreeKind::kChoices}}};
+constexpr std::array<NamedValue<ChildrenChoice>, 3> kChildren = {
+    {{"sampled", ChildrenChoice::kSampled},
+     {"top", ChildrenChoice::kTop},
+     {"independent", ChildrenChoice::kIndependent}}};
+constexpr std::array<NamedValue<LengthSchedule>, 2> kSchedules = {
+    {{"constant", LengthSchedule::kConstant}, {"heuristic", LengthSchedule::kHeuristic}}};
+constexpr std::array<NamedValue<RelaxedSpace>, 2> kRelaxedSpaces = {
+    {{"log_probability", RelaxedSpace::kLogProbability}, {"probability", RelaxedSpace::kProbability}}};
+constexpr std::array<NamedValue<VocabularyMatch>, 3> kVocabularyMatches = {
+    {{"auto", VocabularyMatch::kAuto},
+     {"tokens", VocabularyMatch::kTokens},
+     {"strings", VocabularyMatch::kStrings}}};
+constexpr std::array<NamedValue<bool>, 2> kPolicies = {{{"fixed", false}, {"auto", true}}};
 
-Status assign_tree(SpeculativeConfig& config, std::string_view text) {
-  const auto named = [](TreeKind kind) { return std::pair(tree_kind_name(kind), kind); };
-  return assign_choice<&Options::tree, &TreeOptions::kind>(
-      config, text,
-      std::array{named(TreeKind::kChain), named(TreeKind::kStatic), named(TreeKind::kDynamic),
-                 named(TreeKind::kChoices)});
-}
+constexpr auto kScheduleMember = named_option<kSchedules, &Options::draft_len_schedule>();
 
-Status assign_children(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&Options::tree, &TreeOptions::children>(
-      config, text,
-      std::array<std::pair<std::string_view, ChildrenChoice>, 3>{
-          {{"sampled", ChildrenChoice::kSampled},
-           {"top", ChildrenChoice::kTop},
-           {"independent", ChildrenChoice::kIndependent}}});
-}
-
-Status assign_schedule(SpeculativeConfig& config, std::string_view text) {
+// A name, or levels by batch size.
+Status assign_schedule(Config& config, const OptionValue& value) {
+  const std::string_view text = value.text();
   if (text.starts_with('{') && text.ends_with('}')) return assign_schedule_map(config, text);
-  return assign_choice<&Options::draft_len_schedule>(
-      config, text,
-      std::array<std::pair<std::string_view, LengthSchedule>, 2>{
-          {{"constant", LengthSchedule::kConstant}, {"heuristic", LengthSchedule::kHeuristic}}});
+  const ValueRule rule = {.type = OptionType::kChoice, .choices = kScheduleMember.choices()};
+  OUTRIDER_TRY(const OptionValue choice, convert_texts(rule, value.texts));
+  return kScheduleMember.store(config, choice);
 }
 
-Status assign_relaxed_space(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&Options::relaxed, &RelaxedOptions::space>(
-      config, text,
-      std::array<std::pair<std::string_view, RelaxedSpace>, 2>{
-          {{"log_probability", RelaxedSpace::kLogProbability}, {"probability", RelaxedSpace::kProbability}}});
-}
-
-Status assign_vocabulary_match(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&Options::vocabulary_match>(
-      config, text,
-      std::array<std::pair<std::string_view, VocabularyMatch>, 3>{{{"auto", VocabularyMatch::kAuto},
-                                                                   {"tokens", VocabularyMatch::kTokens},
-                                                                   {"strings", VocabularyMatch::kStrings}}});
-}
-
-Status assign_policy(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&Options::is_auto>(
-      config, text, std::array<std::pair<std::string_view, bool>, 2>{{{"fixed", false}, {"auto", true}}});
-}
-
-Status assign_combine(SpeculativeConfig& config, std::string_view text) {
+// "[A,B]" or "A,B".
+Status assign_combine(Config& config, const OptionValue& value) {
   config.options.combine.clear();
-  for (const std::string_view part : list_parts(text)) {
+  for (const std::string_view part : list_parts(value.text())) {
     OUTRIDER_TRY(const Method method, parse_method(part));
     if (!method_row(method).shares_trees) {
       return usage_error(fmt::format("expected methods that draft, as in [NGram, DraftTarget], found {}",
@@ -262,42 +190,33 @@ Status assign_combine(SpeculativeConfig& config, std::string_view text) {
 }
 
 // The nodes of a tree and its root.
-Status assign_verified(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(const int64_t value, parse_integer(text, 2, 1025));
-  config.options.tree.max_total_draft_tokens = static_cast<int>(value) - 1;
+Status assign_verified(Config& config, const OptionValue& value) {
+  config.options.tree.max_total_draft_tokens = static_cast<int>(value.integer) - 1;
   return {};
 }
 
-Status assign_with_suffix(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(config.with_suffix, parse_flag(text));
-  return {};
-}
-
-Status assign_method(SpeculativeConfig& config, std::string_view text) {
-  if (text.find(',') != std::string_view::npos) return assign_combine(config, text);
+Status assign_method(Config& config, const OptionValue& value) {
+  const std::string_view text = value.text();
+  if (text.find(',') != std::string_view::npos) return assign_combine(config, value);
   OUTRIDER_TRY(config.options.decoding_type, parse_method(text));
   return {};
 }
 
-Status assign_model(SpeculativeConfig& config, std::string_view text) {
-  if (text.empty()) return usage_error("expected the path of a draft model, found nothing");
-  config.options.speculative_model = std::string(text);
-  return {};
-}
-
-Status assign_token_map(SpeculativeConfig& config, std::string_view text) {
-  if (text.empty()) return usage_error("expected the path of a list of token ids, found nothing");
-  config.options.speculative_token_map = std::string(text);
-  return {};
-}
-
-Status assign_models(SpeculativeConfig& config, std::string_view text) {
+Status assign_models(Config& config, const OptionValue& value) {
   config.options.speculative_models.clear();
-  for (const std::string_view part : list_parts(text)) {
+  for (const std::string_view part : list_parts(value.text())) {
     if (part.empty()) return usage_error("expected paths of draft models, found an empty one");
     config.options.speculative_models.emplace_back(std::string(part));
   }
   return {};
+}
+
+constexpr Member<Config> schedule() {
+  Member<Config> made = kScheduleMember;
+  made.type = OptionType::kText;
+  made.store = assign_schedule;
+  made.choices = nullptr;
+  return made;
 }
 
 constexpr uint32_t kAllMethods = ~uint32_t{0};
@@ -323,176 +242,192 @@ const uint32_t kModelMethods = methods_with_model();
 // decoding_type comes first. One key is a few lines, so that the table can be read as one.
 // clang-format off
 const SpeculativeKey kKeys[] = {
-    {"decoding_type", kAllMethods, method_name(Method::kNone),
-     "where drafts come from, one of the methods above; case, - and _ do not matter",
-     assign_method},
-    {"max_draft_len", kAllMethods, "4",
-     "levels of the drafted tree, 0 to 64; 0 drafts nothing",
-     assign_integer<0, kMaxDraftLen, &Options::max_draft_len>},
-    {"tree", kAllMethods, "chain",
-     "chain, static (expansion), dynamic (the likeliest paths, whatever their shape) or choices "
-     "(medusa_choices; what Medusa does if nothing is said)",
-     assign_tree},
-    {"expansion", kAllMethods, "[1,1,3,1,1,1,1,1]",
-     "tree: static: children of every node of each level, from the root down; sets max_draft_len",
-     assign_integers<1, 64, &Options::tree, &TreeOptions::expansion>},
-    {"dynamic_tree_max_topK", kAllMethods, "4",
-     "tree: dynamic: children asked of a node, 1 to 64",
-     assign_integer<1, 64, &Options::tree, &TreeOptions::dynamic_tree_max_top_k>},
-    {"max_total_draft_tokens", kAllMethods, "16",
-     "tree: dynamic, or choices by accuracies: nodes of the tree, 1 to 1024",
-     assign_integer<1, 1024, &Options::tree, &TreeOptions::max_total_draft_tokens>},
-    {"verified_tokens", kAllMethods, "",
-     "tree: dynamic: nodes of the tree and its root, 2 to 1025, in place of max_total_draft_tokens; without "
-     "max_draft_len the tree may be as deep",
-     assign_verified},
-    {"medusa_choices", kAllMethods, "",
-     "tree: choices: the nodes, each by the ranks of the tokens on its path, as in [[0],[0,0],[1]]; without "
-     "it those that config.json of a Medusa drafter lists, the max_total_draft_tokens best by its "
-     "medusa_accuracies, or mc_sim_7b_63",
-     assign_choices},
-    {"children", kAllMethods, "sampled",
-     "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent",
-     assign_children},
-    {"assistant_confidence_threshold", kAllMethods, "0",
-     "stop drafting after a token of lower probability; 0: never, except that EarlyExit's chains adapt a "
-     "threshold",
-     assign_number<&Options::stop, &StopOptions::assistant_confidence_threshold>},
-    {"entropy_threshold", kAllMethods, "0",
-     "stop drafting after a token whose distribution has sqrt(0.15 entropy) above this (SVIP); 0: never",
-     assign_number<&Options::stop, &StopOptions::entropy_threshold>},
-    {"draft_temperature", kAllMethods, "1",
-     "drafters with probabilities propose at the temperature of the request times this, 0.1 to 10; "
-     "`outrider doctor` says which is best",
-     assign_temperature<&Options::draft_temperature>},
-    {"ranking_temperature", kAllMethods, "the drafter's own, or 1",
-     "where requests are greedy, drafted nodes are ranked by the drafter's probabilities at this "
-     "temperature, 0.1 to 10; below 1 trees get narrower and deeper",
-     assign_temperature<&Options::ranking_temperature>},
-    {"draft_len_schedule", kAllMethods, "constant",
-     "constant, or heuristic: two levels more after a draft accepted whole, else one less; or levels by batch "
-     "size, as in {4:4,8:2}: 4 levels up to 4 sequences, 2 up to 8, none with more",
-     assign_schedule},
-    {"draft_len_by_batch", kAllMethods, "",
-     "levels by batch size, at most, as in [[1,4],[5,2],[33,0]]: 4 levels, 2 from 5 sequences on, none from 33 "
-     "on; [[1,4,4],[5,32,2]] says the same with ends of ranges, and keeps the last levels beyond them",
-     assign_by_batch},
-    {"max_concurrency", kAllMethods, "",
-     "draft nothing while more sequences than this run together",
-     assign_concurrency},
-    {"acceptance_window", kAllMethods, "0",
-     "finished requests whose acceptance is averaged for acceptance_length_threshold, 0 to 1048576; 0: no test",
-     assign_integer<0, 1 << 20, &Options::acceptance_window>},
-    {"acceptance_length_threshold", kAllMethods, "0",
-     "drafting ends for good when the drafted tokens accepted per pass, averaged over acceptance_window "
-     "requests, fall below this",
-     assign_number<&Options::acceptance_length_threshold>},
-    {"policy", kAllMethods, "auto",
-     "auto: drafts are at most what the other keys say, and as much of it as measured costs and observed "
-     "acceptance advise, down to nothing; fixed: every step drafts all of it",
-     assign_policy},
-    {"speculative_model", kModelMethods, "",
-     "the draft model, or the directory of a learned drafter; without decoding_type it decides that, too; "
-     "with the default target, the default draft",
-     assign_model},
-    {"speculative_models", keys_of(Method::kSpecInfer), "",
-     "several draft models that share one tree",
-     assign_models},
-    {"speculative_token_map",
-     keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kEagle) | keys_of(Method::kMtp) |
-         keys_of(Method::kMoa) | keys_of(Method::kDFlash), "",
-     "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a draft model or a "
-     "head that uses the target's output head: frequent tokens alone make drafts from a large vocabulary cheaper "
-     "(FR-Spec)",
-     assign_token_map},
-    {"vocabulary_match", keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer), "auto",
-     "how a draft model with another tokenizer drafts: tokens (those that both have), strings (its likeliest "
-     "text, in tokens of the target) or auto (strings for greedy requests, else tokens)",
-     assign_vocabulary_match},
-    {"use_sa_spec", kModelMethods, "false",
-     "the method shares its trees with Suffix, as in combine=[Suffix, Eagle3]",
-     assign_with_suffix},
-    {"eagle3_layers_to_capture", keys_of(Method::kEagle3) | keys_of(Method::kPEagle) | keys_of(Method::kEagle), "",
-     "layers of the target whose output the drafter reads, as in [1,15,28]; without it those that its files name",
-     assign_integers<0, 1023, &Options::eagle3_layers_to_capture>},
-    {"combine", bit(Method::kCombined), "",
-     "methods that share one tree, as in [NGram, DraftTarget]",
-     assign_combine},
-    {"max_matching_ngram_size", keys_of(Method::kNGram), "2",
-     "longest pattern looked up, 1 to 16",
-     assign_integer<1, 16, &Options::ngram, &NGramOptions::max_matching_ngram_size>},
-    {"is_keep_all", keys_of(Method::kNGram), "true",
-     "keep every continuation of a pattern, else the longest newest one",
-     assign_flag<&Options::ngram, &NGramOptions::is_keep_all>},
-    {"is_use_oldest", keys_of(Method::kNGram), "true",
-     "propose the oldest continuation kept, else the newest",
-     assign_flag<&Options::ngram, &NGramOptions::is_use_oldest>},
-    {"is_public_pool", keys_of(Method::kNGram), "false",
-     "one pool for all sequences, which shows one request's text to others; else one each",
-     assign_flag<&Options::ngram, &NGramOptions::is_public_pool>},
-    {"max_pool_patterns", keys_of(Method::kNGram), "1048576",
-     "patterns kept in a pool, 1 to 2^30; the oldest leave first",
-     assign_integer<1, int64_t{1} << 30, &Options::ngram, &NGramOptions::max_pool_patterns>},
-    {"suffix_max_tree_depth", keys_of(Method::kSuffix), "64",
-     "longest suffix kept, 2 to 256 tokens",
-     assign_integer<2, 256, &Options::suffix, &SuffixOptions::max_tree_depth>},
-    {"suffix_max_cached_requests", keys_of(Method::kSuffix), "0",
-     "finished requests that later ones draft from, which shows one request's text to others; 0: none",
-     assign_integer<0, 1 << 20, &Options::suffix, &SuffixOptions::max_cached_requests>},
-    {"suffix_max_spec_factor", keys_of(Method::kSuffix), "1",
-     "drafted tokens per token matched, at most",
-     assign_number<&Options::suffix, &SuffixOptions::max_spec_factor>},
-    {"suffix_min_token_prob", keys_of(Method::kSuffix), "0.1",
-     "least probability of a drafted path by the counts of the suffix tree",
-     assign_number<&Options::suffix, &SuffixOptions::min_token_prob>},
-    {"max_window_size", keys_of(Method::kLookahead), "4",
-     "columns of the window, 1 to 32",
-     assign_integer<1, 32, &Options::lookahead, &LookaheadOptions::max_window_size>},
-    {"max_ngram_size", keys_of(Method::kLookahead), "3",
-     "tokens of an n-gram, its first included, 2 to 16",
-     assign_integer<2, 16, &Options::lookahead, &LookaheadOptions::max_ngram_size>},
-    {"max_verification_set_size", keys_of(Method::kLookahead), "4",
-     "n-grams verified per step, 0 to 64",
-     assign_integer<0, 64, &Options::lookahead, &LookaheadOptions::max_verification_set_size>},
-    {"exit_layer", keys_of(Method::kEarlyExit), "0",
-     "draft with so many of the target's first layers; 0: a third of them",
-     assign_integer<0, 1024, &Options::early_exit, &EarlyExitOptions::exit_layer>},
-    {"skip_attention_layers", keys_of(Method::kEarlyExit), "",
-     "draft with all layers but the attention of these, as in [2,3]",
-     assign_integers<0, 1023, &Options::early_exit, &EarlyExitOptions::skip_attention_layers>},
-    {"skip_mlp_layers", keys_of(Method::kEarlyExit), "",
-     "draft with all layers but the MLPs of these",
-     assign_integers<0, 1023, &Options::early_exit, &EarlyExitOptions::skip_mlp_layers>},
-    {"typical_epsilon", kAllMethods, "0.09",
-     "--acceptance typical: tokens likelier than this always pass, 0 to 1",
-     assign_number<&Options::typical, &TypicalOptions::epsilon>},
-    {"typical_delta", kAllMethods, "0.3",
-     "--acceptance typical: so do tokens likelier than this times exp(-entropy)",
-     assign_number<&Options::typical, &TypicalOptions::delta>},
-    {"use_relaxed_acceptance_for_thinking", kAllMethods, "false",
-     "the same as --acceptance relaxed: lossy while the model thinks",
-     assign_flag<&Options::relaxed, &RelaxedOptions::for_thinking>},
-    {"relaxed_topk", kAllMethods, "1",
-     "--acceptance relaxed: tokens among the target's so many likeliest pass, 1 to 1024",
-     assign_integer<1, 1024, &Options::relaxed, &RelaxedOptions::top_k>},
-    {"relaxed_delta", kAllMethods, "0",
-     "--acceptance relaxed: if no more than this below the likeliest",
-     assign_number<&Options::relaxed, &RelaxedOptions::delta>},
-    {"relaxed_space", kAllMethods, "log_probability",
-     "--acceptance relaxed: what relaxed_delta is measured in, log_probability or probability",
-     assign_relaxed_space},
-    {"begin_thinking_phase_token", kAllMethods, "128798",
-     "--acceptance relaxed: id that opens the thinking",
-     assign_integer<0, kMaxToken, &Options::relaxed, &RelaxedOptions::begin_thinking_token>},
-    {"end_thinking_phase_token", kAllMethods, "128799",
-     "--acceptance relaxed: id that closes it",
-     assign_integer<0, kMaxToken, &Options::relaxed, &RelaxedOptions::end_thinking_token>},
+    {.name = "decoding_type", .methods = kAllMethods, .member = read_by<assign_method, Config>(),
+     .help = "where drafts come from, one of the methods above; case, - and _ do not matter",
+     .usual_default = method_name(Method::kNone)},
+    {.name = "max_draft_len", .methods = kAllMethods, .member = option<&Options::max_draft_len>(),
+     .help = "levels of the drafted tree; 0 drafts nothing", .range = {0, kMaxDraftLen}},
+    {.name = "tree", .methods = kAllMethods,
+     .member = named_option<kTreeKinds, &Options::tree, &TreeOptions::kind>(),
+     .help = "chain, static (expansion), dynamic (the likeliest paths, whatever their shape) or choices "
+             "(medusa_choices; what Medusa does if nothing is said)"},
+    {.name = "expansion", .methods = kAllMethods, .member = option<&Options::tree, &TreeOptions::expansion>(),
+     .help = "tree: static: children of every node of each level, from the root down; sets max_draft_len",
+     .range = {1, 64}},
+    {.name = "dynamic_tree_max_topK", .methods = kAllMethods,
+     .member = option<&Options::tree, &TreeOptions::dynamic_tree_max_top_k>(),
+     .help = "tree: dynamic: children asked of a node", .range = {1, 64}},
+    {.name = "max_total_draft_tokens", .methods = kAllMethods,
+     .member = option<&Options::tree, &TreeOptions::max_total_draft_tokens>(),
+     .help = "tree: dynamic, or choices by accuracies: nodes of the tree", .range = {1, 1024}},
+    {.name = "verified_tokens", .methods = kAllMethods,
+     .member = read_by<assign_verified, Config>(OptionType::kInteger),
+     .help = "tree: dynamic: nodes of the tree and its root, in place of max_total_draft_tokens; without "
+             "max_draft_len the tree may be as deep", .range = {2, 1025}},
+    {.name = "medusa_choices", .methods = kAllMethods, .member = read_by<assign_choices, Config>(),
+     .help = "tree: choices: the nodes, each by the ranks of the tokens on its path, as in [[0],[0,0],[1]]; without "
+             "it those that config.json of a Medusa drafter lists, the max_total_draft_tokens best by its "
+             "medusa_accuracies, or mc_sim_7b_63"},
+    {.name = "children", .methods = kAllMethods,
+     .member = named_option<kChildren, &Options::tree, &TreeOptions::children>(),
+     .help = "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent"},
+    {.name = "assistant_confidence_threshold", .methods = kAllMethods,
+     .member = option<&Options::stop, &StopOptions::assistant_confidence_threshold>(),
+     .help = "stop drafting after a token of lower probability; 0: never, except that EarlyExit's chains adapt a "
+             "threshold", .range = {0, 100}},
+    {.name = "entropy_threshold", .methods = kAllMethods,
+     .member = option<&Options::stop, &StopOptions::entropy_threshold>(),
+     .help = "stop drafting after a token whose distribution has sqrt(0.15 entropy) above this (SVIP); 0: never",
+     .range = {0, 100}},
+    {.name = "draft_temperature", .methods = kAllMethods, .member = option<&Options::draft_temperature>(),
+     .help = "drafters with probabilities propose at the temperature of the request times this; "
+             "`outrider doctor` says which is best", .range = {0.1, 10}},
+    {.name = "ranking_temperature", .methods = kAllMethods, .member = option<&Options::ranking_temperature>(),
+     .help = "where requests are greedy, drafted nodes are ranked by the drafter's probabilities at this "
+             "temperature; below 1 trees get narrower and deeper",
+     .range = {0.1, 10}, .usual_default = "the drafter's own, or 1"},
+    {.name = "draft_len_schedule", .methods = kAllMethods, .member = schedule(),
+     .help = "constant, or heuristic: two levels more after a draft accepted whole, else one less; or levels by batch "
+             "size, as in {4:4,8:2}: 4 levels up to 4 sequences, 2 up to 8, none with more"},
+    {.name = "draft_len_by_batch", .methods = kAllMethods, .member = read_by<assign_by_batch, Config>(),
+     .help = "levels by batch size, at most, as in [[1,4],[5,2],[33,0]]: 4 levels, 2 from 5 sequences on, none from 33 "
+             "on; [[1,4,4],[5,32,2]] says the same with ends of ranges, and keeps the last levels beyond them"},
+    {.name = "max_concurrency", .methods = kAllMethods,
+     .member = read_by<assign_concurrency, Config>(OptionType::kInteger),
+     .help = "draft nothing while more sequences than this run together", .range = {0, kMaxBatch}},
+    {.name = "acceptance_window", .methods = kAllMethods, .member = option<&Options::acceptance_window>(),
+     .help = "finished requests whose acceptance is averaged for acceptance_length_threshold; 0: no test",
+     .range = {0, 1 << 20}},
+    {.name = "acceptance_length_threshold", .methods = kAllMethods,
+     .member = option<&Options::acceptance_length_threshold>(),
+     .help = "drafting ends for good when the drafted tokens accepted per pass, averaged over acceptance_window "
+             "requests, fall below this", .range = {0, 100}},
+    {.name = "policy", .methods = kAllMethods, .member = named_option<kPolicies, &Options::is_auto>(),
+     .help = "auto: drafts are at most what the other keys say, and as much of it as measured costs and observed "
+             "acceptance advise, down to nothing; fixed: every step drafts all of it", .usual_default = "auto"},
+    {.name = "speculative_model", .methods = kModelMethods, .member = option<&Options::speculative_model>(),
+     .help = "the draft model, or the directory of a learned drafter; without decoding_type it decides that, too; "
+             "with the default target, the default draft"},
+    {.name = "speculative_models", .methods = keys_of(Method::kSpecInfer),
+     .member = read_by<assign_models, Config>(),
+     .help = "several draft models that share one tree"},
+    {.name = "speculative_token_map",
+     .methods = keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kEagle) |
+         keys_of(Method::kMtp) | keys_of(Method::kMoa) | keys_of(Method::kDFlash),
+     .member = option<&Options::speculative_token_map>(),
+     .help = "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a draft model or a "
+             "head that uses the target's output head: frequent tokens alone make drafts from a large vocabulary cheaper "
+             "(FR-Spec)"},
+    {.name = "vocabulary_match",
+     .methods = keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer),
+     .member = named_option<kVocabularyMatches, &Options::vocabulary_match>(),
+     .help = "how a draft model with another tokenizer drafts: tokens (those that both have), strings (its likeliest "
+             "text, in tokens of the target) or auto (strings for greedy requests, else tokens)"},
+    {.name = "use_sa_spec", .methods = kModelMethods, .member = member<&Config::with_suffix>(),
+     .help = "the method shares its trees with Suffix, as in combine=[Suffix, Eagle3]"},
+    {.name = "eagle3_layers_to_capture",
+     .methods = keys_of(Method::kEagle3) | keys_of(Method::kPEagle) | keys_of(Method::kEagle),
+     .member = option<&Options::eagle3_layers_to_capture>(),
+     .help = "layers of the target whose output the drafter reads, as in [1,15,28]; without it those that its files name",
+     .range = {0, 1023}},
+    {.name = "combine", .methods = bit(Method::kCombined), .member = read_by<assign_combine, Config>(),
+     .help = "methods that share one tree, as in [NGram, DraftTarget]"},
+    {.name = "max_matching_ngram_size", .methods = keys_of(Method::kNGram),
+     .member = option<&Options::ngram, &NGramOptions::max_matching_ngram_size>(),
+     .help = "longest pattern looked up", .range = {1, 16}},
+    {.name = "is_keep_all", .methods = keys_of(Method::kNGram),
+     .member = option<&Options::ngram, &NGramOptions::is_keep_all>(),
+     .help = "keep every continuation of a pattern, else the longest newest one"},
+    {.name = "is_use_oldest", .methods = keys_of(Method::kNGram),
+     .member = option<&Options::ngram, &NGramOptions::is_use_oldest>(),
+     .help = "propose the oldest continuation kept, else the newest"},
+    {.name = "is_public_pool", .methods = keys_of(Method::kNGram),
+     .member = option<&Options::ngram, &NGramOptions::is_public_pool>(),
+     .help = "one pool for all sequences, which shows one request's text to others; else one each"},
+    {.name = "max_pool_patterns", .methods = keys_of(Method::kNGram),
+     .member = option<&Options::ngram, &NGramOptions::max_pool_patterns>(),
+     .help = "patterns kept in a pool; the oldest leave first", .range = {1, 1 << 30}},
+    {.name = "suffix_max_tree_depth", .methods = keys_of(Method::kSuffix),
+     .member = option<&Options::suffix, &SuffixOptions::max_tree_depth>(),
+     .help = "tokens of the longest suffix kept", .range = {2, 256}},
+    {.name = "suffix_max_cached_requests", .methods = keys_of(Method::kSuffix),
+     .member = option<&Options::suffix, &SuffixOptions::max_cached_requests>(),
+     .help = "finished requests that later ones draft from, which shows one request's text to others; 0: none",
+     .range = {0, 1 << 20}},
+    {.name = "suffix_max_spec_factor", .methods = keys_of(Method::kSuffix),
+     .member = option<&Options::suffix, &SuffixOptions::max_spec_factor>(),
+     .help = "drafted tokens per token matched, at most", .range = {0, 100}},
+    {.name = "suffix_min_token_prob", .methods = keys_of(Method::kSuffix),
+     .member = option<&Options::suffix, &SuffixOptions::min_token_prob>(),
+     .help = "least probability of a drafted path by the counts of the suffix tree", .range = {0, 100}},
+    {.name = "max_window_size", .methods = keys_of(Method::kLookahead),
+     .member = option<&Options::lookahead, &LookaheadOptions::max_window_size>(),
+     .help = "columns of the window", .range = {1, 32}},
+    {.name = "max_ngram_size", .methods = keys_of(Method::kLookahead),
+     .member = option<&Options::lookahead, &LookaheadOptions::max_ngram_size>(),
+     .help = "tokens of an n-gram, its first included", .range = {2, 16}},
+    {.name = "max_verification_set_size", .methods = keys_of(Method::kLookahead),
+     .member = option<&Options::lookahead, &LookaheadOptions::max_verification_set_size>(),
+     .help = "n-grams verified per step", .range = {0, 64}},
+    {.name = "exit_layer", .methods = keys_of(Method::kEarlyExit),
+     .member = option<&Options::early_exit, &EarlyExitOptions::exit_layer>(),
+     .help = "draft with so many of the target's first layers; 0: a third of them", .range = {0, 1024}},
+    {.name = "skip_attention_layers", .methods = keys_of(Method::kEarlyExit),
+     .member = option<&Options::early_exit, &EarlyExitOptions::skip_attention_layers>(),
+     .help = "draft with all layers but the attention of these, as in [2,3]", .range = {0, 1023}},
+    {.name = "skip_mlp_layers", .methods = keys_of(Method::kEarlyExit),
+     .member = option<&Options::early_exit, &EarlyExitOptions::skip_mlp_layers>(),
+     .help = "draft with all layers but the MLPs of these", .range = {0, 1023}},
+    {.name = "typical_epsilon", .methods = kAllMethods,
+     .member = option<&Options::typical, &TypicalOptions::epsilon>(),
+     .help = "--acceptance typical: tokens likelier than this always pass", .range = {0, 1}},
+    {.name = "typical_delta", .methods = kAllMethods,
+     .member = option<&Options::typical, &TypicalOptions::delta>(),
+     .help = "--acceptance typical: so do tokens likelier than this times exp(-entropy)", .range = {0, 100}},
+    {.name = "use_relaxed_acceptance_for_thinking", .methods = kAllMethods,
+     .member = option<&Options::relaxed, &RelaxedOptions::for_thinking>(),
+     .help = "the same as --acceptance relaxed: lossy while the model thinks"},
+    {.name = "relaxed_topk", .methods = kAllMethods,
+     .member = option<&Options::relaxed, &RelaxedOptions::top_k>(),
+     .help = "--acceptance relaxed: tokens among the target's so many likeliest pass", .range = {1, 1024}},
+    {.name = "relaxed_delta", .methods = kAllMethods,
+     .member = option<&Options::relaxed, &RelaxedOptions::delta>(),
+     .help = "--acceptance relaxed: if no more than this below the likeliest", .range = {0, 100}},
+    {.name = "relaxed_space", .methods = kAllMethods,
+     .member = named_option<kRelaxedSpaces, &Options::relaxed, &RelaxedOptions::space>(),
+     .help = "--acceptance relaxed: what relaxed_delta is measured in, log_probability or probability"},
+    {.name = "begin_thinking_phase_token", .methods = kAllMethods,
+     .member = option<&Options::relaxed, &RelaxedOptions::begin_thinking_token>(),
+     .help = "--acceptance relaxed: id that opens the thinking", .range = {0, kMaxToken}},
+    {.name = "end_thinking_phase_token", .methods = kAllMethods,
+     .member = option<&Options::relaxed, &RelaxedOptions::end_thinking_token>(),
+     .help = "--acceptance relaxed: id that closes it", .range = {0, kMaxToken}},
 };
 // clang-format on
 
 }  // namespace
 
 std::span<const SpeculativeKey> speculative_key_table() { return kKeys; }
+
+std::string SpeculativeKey::default_text() const {
+  if (!usual_default.empty()) return std::string(usual_default);
+  const std::string text = member.text({});
+  return member.type == OptionType::kIntegers && !text.empty() ? "[" + text + "]" : text;
+}
+
+std::string SpeculativeKey::meaning() const {
+  return range.min < range.max ? fmt::format("{}; {}", help, range.text()) : std::string(help);
+}
+
+Status SpeculativeKey::assign(SpeculativeConfig& config, const std::string& text) const {
+  const ValueRule rule = {
+      .type = member.type,
+      .range = range,
+      .choices = member.choices == nullptr ? std::vector<std::string_view>() : member.choices(),
+      .may_be_empty = member.type == OptionType::kIntegers};
+  OUTRIDER_TRY(const OptionValue value, convert_texts(rule, std::span(&text, 1)));
+  return member.store(config, value);
+}
 
 std::string methods_of(const SpeculativeKey& key) {
   if (key.methods == kAllMethods) return "all";
@@ -501,6 +436,17 @@ std::string methods_of(const SpeculativeKey& key) {
     if (key.belongs_to(row.method)) names.push_back(row.name);
   }
   return joined(names);
+}
+
+Status check_method_options(const SpeculativeOptions& options, Method method) {
+  const SpeculativeConfig config = {.options = options, .warnings = {}};
+  for (const SpeculativeKey& key : kKeys) {
+    if (key.methods == kAllMethods || !key.belongs_to(method) || key.member.number == nullptr) continue;
+    const double value = key.member.number(config);
+    if (!key.range.has(value))
+      return usage_error(fmt::format("{} must be {}, found {}", key.name, key.range.text(), value));
+  }
+  return {};
 }
 
 }  // namespace outrider

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/option_member.h"
 #include "outrider/result.h"
 #include "outrider/speculative_options.h"
 
@@ -22,11 +23,17 @@ struct SpeculativeConfig {
 struct SpeculativeKey {
   std::string_view name;
   uint32_t methods = 0;  // bit m: the key belongs to the method of that number
-  std::string_view default_text;
+  Member<SpeculativeConfig> member;
   std::string_view help;
-  Status (*assign)(SpeculativeConfig& config, std::string_view text) = nullptr;
+  NumberRange range = {};               // of numbers, and of each item of a list
+  std::string_view usual_default = {};  // where another place decides about the default: how it is described
 
   bool belongs_to(Method method) const { return (methods >> static_cast<unsigned>(method) & 1) != 0; }
+  std::string default_text() const;  // as it would be given; empty: none
+  // "HELP, 1 to 64"
+  std::string meaning() const;
+  // Errors say what was expected, without the name of the key.
+  Status assign(SpeculativeConfig& config, const std::string& text) const;
 };
 
 // decoding_type comes first.
@@ -34,5 +41,8 @@ std::span<const SpeculativeKey> speculative_key_table();
 
 // "all", or the names of the methods that a key belongs to.
 std::string methods_of(const SpeculativeKey& key);
+
+// Error: a number of a key that belongs to `method`, and not to all, is outside the range of its row.
+Status check_method_options(const SpeculativeOptions& options, Method method);
 
 }  // namespace outrider

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "config/methods.h"
+#include "config/speculative_key_table.h"
 #include "drafters/combined/combined.h"
 #include "drafters/early_exit/early_exit.h"
 #include "drafters/learned/assistant.h"
@@ -123,6 +124,7 @@ Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,
     return usage_error("max_draft_len must be 1 to " + std::to_string(kMaxDraftLen) + ", found " +
                        std::to_string(options.max_draft_len));
   }
+  OUTRIDER_RETURN_IF_ERROR(check_method_options(options, options.decoding_type));
   const Entry* entry = find_entry(options.decoding_type);
   if (entry != nullptr) return entry->make(options, context);
   return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +

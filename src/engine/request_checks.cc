@@ -8,12 +8,10 @@
 
 #include "base/quote.h"
 #include "config/message_text.h"
-#include "sampling/logits_processor.h"
+#include "config/option_table.h"
 
 namespace outrider {
 namespace {
-
-constexpr int kMaxLogprobs = 20;  // alternatives beside each token
 
 Status check_ids(std::span<const TokenId> tokens, int64_t vocab_size) {
   for (const TokenId token : tokens) {
@@ -34,8 +32,8 @@ Status check_prompt(std::span<const TokenId> prompt, const EngineParts& parts) {
 }
 
 Status check_logprobs(std::string_view name, int count) {
-  if (count >= -1 && count <= kMaxLogprobs) return {};
-  return usage_error(std::string(name) + " must be 0 to " + std::to_string(kMaxLogprobs) +
+  if (count >= -1 && count <= Request::kMaxLogprobs) return {};
+  return usage_error(std::string(name) + " must be 0 to " + std::to_string(Request::kMaxLogprobs) +
                      ", or -1 for none, found " + std::to_string(count));
 }
 
@@ -154,7 +152,7 @@ Status check_request(const Request& request, const EngineParts& parts) {
   OUTRIDER_RETURN_IF_ERROR(check_rules(request.rules, request.max_tokens, parts.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(check_output(request, parts));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation, parts));
-  return validate(request.sampling);
+  return check_sampling(request);
 }
 
 Status check_room(const Sequence& sequence, const EngineParts& parts, const Scheduler& scheduler) {

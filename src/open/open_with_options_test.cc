@@ -111,7 +111,7 @@ TEST(SetParameter, SetsWhatItNames) {
 TEST(SetParameter, ErrorsNameTheParameter) {
   EXPECT_EQ(error_of_parameter("temprature", {"1"}),
             "temprature: no such parameter; did you mean 'temperature'?");
-  EXPECT_EQ(error_of_parameter("top_p", {"2"}), "top_p: expected a number from 0 to 1, found '2'");
+  EXPECT_EQ(error_of_parameter("top_p", {"2"}), "top_p: expected a number from 1e-06 to 1, found '2'");
   EXPECT_EQ(error_of_parameter("min_tokens", {"1", "2"}), "min_tokens: expected one value, found 2");
   EXPECT_NE(error_of_parameter("max_batch", {"4"}).find("no such parameter"), std::string::npos);
 }

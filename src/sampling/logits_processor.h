@@ -11,10 +11,6 @@
 #include "sampling/token_history.h"
 
 namespace outrider {
-
-// Checks the ranges of the parameters. An error names the parameter, its range and the value found.
-Status validate(const SamplingParams& params);
-
 // Turns logits into the distribution of the next token: bias, penalties, temperature, top-k, top-p, min-p and
 // softmax in f64, in this order, for target and draft alike. At temperature 0 all mass is on the lowest id
 // among the largest values. NaN counts as -infinity; logits of +infinity share all mass; if no token is left
@@ -23,7 +19,8 @@ Status validate(const SamplingParams& params);
 // ids outside the vocabulary are ignored. Keeps its scratch memory between calls.
 class LogitsProcessor {
  public:
-  // logits: [vocab]. The result is valid until the next call. Precondition: validate(params).ok().
+  // logits: [vocab]. The result is valid until the next call. Precondition: the parameters are in range
+  // (config/option_table.h).
   const Distribution& build(std::span<const float> logits, const SamplingParams& params,
                             const TokenHistory& history);
 

@@ -419,39 +419,5 @@ TEST(CoupledChooser, UnlikelyTokensComeAsOftenAsTheyShould) {
   EXPECT_NEAR(picked, kDraws * likeliest, 6 * sigma);
 }
 
-TEST(Validate, AcceptsTheDefaultsAndTheEdges) {
-  SamplingParams params;
-  EXPECT_TRUE(validate(params).ok());
-  params.min_p = 1;
-  params.logit_bias = {{0, -kInf}, {3, -100.0f}};
-  params.presence_penalty = -2;
-  EXPECT_TRUE(validate(params).ok());
-}
-
-TEST(Validate, NamesTheParameterItsRangeAndTheValue) {
-  const auto message = [](auto change) {
-    SamplingParams params;
-    change(params);
-    const Status status = validate(params);
-    return status.ok() ? std::string("accepted") : status.error().message;
-  };
-  EXPECT_THAT(message([](auto& p) { p.temperature = -0.5; }),
-              HasSubstr("temperature must be finite and >= 0, found -0.5"));
-  EXPECT_THAT(message([](auto& p) { p.temperature = kNan; }), HasSubstr("temperature"));
-  EXPECT_THAT(message([](auto& p) { p.temperature = kInf; }), HasSubstr("temperature"));
-  EXPECT_THAT(message([](auto& p) { p.top_k = -1; }), HasSubstr("top_k"));
-  EXPECT_THAT(message([](auto& p) { p.top_p = 0; }), HasSubstr("top_p"));
-  EXPECT_THAT(message([](auto& p) { p.top_p = 1.01; }), HasSubstr("top_p"));
-  EXPECT_THAT(message([](auto& p) { p.top_p = kNan; }), HasSubstr("top_p"));
-  EXPECT_THAT(message([](auto& p) { p.min_p = -0.1; }), HasSubstr("min_p"));
-  EXPECT_THAT(message([](auto& p) { p.min_p = 1.1; }), HasSubstr("min_p"));
-  EXPECT_THAT(message([](auto& p) { p.repetition_penalty = 0; }), HasSubstr("repetition_penalty"));
-  EXPECT_THAT(message([](auto& p) { p.presence_penalty = kInf; }), HasSubstr("presence_penalty"));
-  EXPECT_THAT(message([](auto& p) { p.frequency_penalty = kNan; }), HasSubstr("frequency_penalty"));
-  EXPECT_THAT(message([](auto& p) { p.logit_bias = {{-1, 0.0f}}; }), HasSubstr("token id of logit_bias"));
-  EXPECT_THAT(message([](auto& p) { p.logit_bias = {{7, kNan}}; }), HasSubstr("logit_bias of token 7"));
-  EXPECT_THAT(message([](auto& p) { p.logit_bias = {{7, kInf}}; }), HasSubstr("logit_bias of token 7"));
-}
-
 }  // namespace
 }  // namespace outrider

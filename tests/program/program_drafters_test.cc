@@ -167,7 +167,7 @@ TEST_F(ProgramTest, BenchAllComparesEveryDrafter) {
   expect_refused(common + "--speculative ngram", 2, "--all or --speculative");
   expect_refused(common + "--drafters /nonexistent", 1, "/nonexistent");
   expect_refused(common + "--output /nonexistent/page.html", 1, "--output");
-  expect_refused("bench " + kModel + " --output page.html", 2, "go with --all");
+  expect_refused("bench " + kModel + " --output page.html", 2, "goes with --all");
 }
 
 TEST_F(ProgramTest, DoctorNeedsADrafter) {

@@ -39,6 +39,32 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("bench " + kModel + " --rows 1 --trace x.html", 2, "--rows or --trace");
 }
 
+TEST_F(ProgramTest, HelpIsShortOrWhole) {
+  const auto options = [&](const std::string& arguments) {
+    const std::string text = run(arguments).output;
+    int count = 0;
+    for (size_t at = text.find("\n  -"); at != std::string::npos; at = text.find("\n  -", at + 1)) ++count;
+    return count;
+  };
+  for (const std::string command :
+       {"generate", "chat", "serve", "bench", "bench rows", "quantize", "doctor"}) {
+    EXPECT_LE(options(command + " -h"), 11) << command;  // --help among them
+    EXPECT_GE(options(command + " -h"), 3) << command;
+  }
+  EXPECT_GT(options("generate --help"), 40);
+  EXPECT_NE(run("generate --help").output.find("Sampling"), std::string::npos);
+}
+
+TEST_F(ProgramTest, BenchHasCommandsThatOptionsStandFor) {
+  const std::string rest = " --context 8 --runs 1 --json";
+  for (const std::string& command :
+       {"bench rows " + kModel + " --rows 1,3", "bench " + kModel + " --rows=1,3"})
+    EXPECT_EQ(run_json(command + rest)["rows"].size(), 2u) << command;
+  EXPECT_EQ(run_json("bench rows " + kModel + rest)["rows"].size(), 3u);
+  expect_refused("bench rows " + kModel + " --batch 2", 2, "found both");
+  expect_refused("bench batch " + kModel + " --prompt-length 2", 2, "unknown option");
+}
+
 TEST_F(ProgramTest, FailedRunsExitWithOne) {
   expect_refused("generate /nonexistent/model -p x", 1, "/nonexistent/model");
   expect_refused("generate " + write("not-a-model", "hello") + " -p x", 1, "not-a-model");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/batch_bench.h"
+#include "cli/commands/commands.h"
 
 #include <algorithm>
 #include <array>
@@ -114,8 +114,8 @@ Status measure_round(Engine& engine, std::vector<Request> requests, int64_t roun
 }
 
 Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, Engine& engine) {
-  if (!settings.shape.empty() && settings.prompt_set.empty())
-    return random_prompts(settings.prompt_limit, engine.info().vocab_size);
+  if (!settings.shape.empty() && settings.prompts.file.empty())
+    return random_prompts(settings.prompts.limit, engine.info().vocab_size);
   OUTRIDER_TRY(auto records, load_prompts(settings));
   OUTRIDER_TRY(PreparedPrompts prompts, prepare_prompts(std::move(records), engine, settings));
   return std::move(prompts.tokens);
@@ -123,11 +123,11 @@ Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, 
 
 }  // namespace
 
-Status run_batch_bench(const Settings& settings) {
+Status run_bench_batch(const Settings& settings) {
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
   EngineOptions& options = names.options;
   options.calibrate = options.speculation.is_auto;  // figures do not depend on what earlier starts measured
-  options.max_batch = std::max(options.max_batch, *std::ranges::max_element(settings.batch_sizes));
+  options.max_batch = std::max(options.max_batch, *std::ranges::max_element(settings.bench.batch_sizes));
   BatchBench bench{.info = {},
                    .speculation = options.speculation,
                    .max_tokens = settings.request.max_tokens,
@@ -136,9 +136,9 @@ Status run_batch_bench(const Settings& settings) {
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   bench.info = engine->info();
   OUTRIDER_TRY(const auto prompts, load_tokens(settings, *engine));
-  for (const int batch : settings.batch_sizes) bench.measurements.emplace_back().concurrency = batch;
-  const int64_t rounds = settings.runs == 0 ? kDefaultRounds : settings.runs;
-  ProgressBar progress("bench", rounds * static_cast<int64_t>(settings.batch_sizes.size()));
+  for (const int batch : settings.bench.batch_sizes) bench.measurements.emplace_back().concurrency = batch;
+  const int64_t rounds = settings.bench.runs == 0 ? kDefaultRounds : settings.bench.runs;
+  ProgressBar progress("bench", rounds * static_cast<int64_t>(settings.bench.batch_sizes.size()));
   uint64_t scope = 1;
   for (int64_t round = 0; round < rounds; ++round) {
     for (BatchMeasurement& measurement : bench.measurements) {

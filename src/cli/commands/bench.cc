@@ -6,11 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/batch_bench.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/comparison.h"
-#include "cli/commands/prompt_bench.h"
-#include "cli/commands/row_bench.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
@@ -104,9 +100,7 @@ Status trace_all(const Settings& settings, Engine& engine, const PreparedPrompts
 }
 
 Status check_together(const Settings& settings, const EngineOptions& options) {
-  if (settings.cached_context) return usage_error("--context goes with --rows; found no --rows");
-  if (settings.profiles) return usage_error("--profile goes with --rows; found no --rows");
-  if (!settings.synthetic_acceptance) return {};
+  if (!settings.bench.synthetic_acceptance) return {};
   if (options.speculation.decoding_type == Method::kNone) {
     return usage_error("--synthetic-acceptance needs a drafter whose tokens it can replace; found none");
   }
@@ -121,9 +115,9 @@ Result<Bench> open_bench(const Settings& settings, Names names) {
   Bench bench;
   bench.speculation = files.names.options.speculation;
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
-  if (settings.synthetic_acceptance) {
-    bench.synthetic =
-        std::make_shared<SyntheticDrafter>(parts->drafter, *settings.synthetic_acceptance, parts->vocab_size);
+  if (settings.bench.synthetic_acceptance) {
+    bench.synthetic = std::make_shared<SyntheticDrafter>(parts->drafter, *settings.bench.synthetic_acceptance,
+                                                         parts->vocab_size);
     parts->drafter = bench.synthetic;
   }
   bench.engine = Engine::assemble(std::move(parts));
@@ -132,14 +126,14 @@ Result<Bench> open_bench(const Settings& settings, Names names) {
 
 bool wants_random_prompts(const Settings& settings) {
   const bool is_random = !settings.shape.empty() || is_shape_path(settings.engine.model);
-  return is_random && settings.prompt_set.empty();
+  return is_random && settings.prompts.file.empty();
 }
 
 Result<PreparedPrompts> choose_prompts(const Settings& settings, std::vector<PromptRecord> records,
                                        Engine& engine) {
   if (!wants_random_prompts(settings)) return prepare_prompts(std::move(records), engine, settings);
   PreparedPrompts prompts;
-  prompts.tokens = random_prompts(settings.prompt_limit, engine.info().vocab_size);
+  prompts.tokens = random_prompts(settings.prompts.limit, engine.info().vocab_size);
   for (size_t i = 0; i < prompts.tokens.size(); ++i)
     prompts.records.push_back({.id = fmt::format("random-{}", i + 1), .category = "random", .turns = {}});
   return prompts;
@@ -163,32 +157,9 @@ Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Ben
   return measurements;
 }
 
-// Only a bench prompt by prompt writes traces and knows which drafts would be right.
-Status check_without_prompts(const Settings& settings, const std::string& option) {
-  if (!settings.trace_file.empty()) return usage_error("expected " + option + " or --trace, found both");
-  if (settings.synthetic_acceptance)
-    return usage_error("expected " + option + " or --synthetic-acceptance, found both");
-  return {};
-}
-
 }  // namespace
 
 Status run_bench(const Settings& settings) {
-  if (settings.compares_drafters) return run_comparison(settings);
-  if (!settings.drafter_folders.empty() || !settings.output.empty())
-    return usage_error("--drafters and --output go with --all; found no --all");
-  if (!settings.row_counts.empty()) {
-    OUTRIDER_RETURN_IF_ERROR(check_without_prompts(settings, "--rows"));
-    return run_row_bench(settings);
-  }
-  if (!settings.prompt_lengths.empty()) {
-    OUTRIDER_RETURN_IF_ERROR(check_without_prompts(settings, "--prompt-lengths"));
-    return run_prompt_bench(settings);
-  }
-  if (!settings.batch_sizes.empty()) {
-    OUTRIDER_RETURN_IF_ERROR(check_without_prompts(settings, "--batch"));
-    return run_batch_bench(settings);
-  }
   if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(check_trace_file(settings.trace_file));
   std::vector<PromptRecord> records;
   if (!wants_random_prompts(settings)) {
@@ -200,7 +171,7 @@ Status run_bench(const Settings& settings) {
   OUTRIDER_TRY(Bench bench, open_bench(settings, std::move(names)));
   OUTRIDER_TRY(const auto prompts, choose_prompts(settings, std::move(records), *bench.engine));
 
-  const int64_t runs = settings.runs == 0 ? kDefaultRuns : settings.runs;
+  const int64_t runs = settings.bench.runs == 0 ? kDefaultRuns : settings.bench.runs;
   OUTRIDER_TRY(const auto measurements, measure_all(settings, bench, prompts, runs));
   if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(trace_all(settings, *bench.engine, prompts));
   const bool compared = promises_equal_output(settings);
@@ -208,7 +179,7 @@ Status run_bench(const Settings& settings) {
                             .speculation = bench.speculation,
                             .runs = runs,
                             .max_tokens = settings.request.max_tokens,
-                            .synthetic_acceptance = settings.synthetic_acceptance,
+                            .synthetic_acceptance = settings.bench.synthetic_acceptance,
                             .compared = compared};
   write_output(settings.json ? json_line(bench_json(setup, measurements)) : bench_text(setup, measurements));
   const bool identical = std::all_of(measurements.begin(), measurements.end(),

@@ -62,7 +62,8 @@ class Chat {
     partner_.begin();
     messages_.clear();
     last_.reset();
-    if (!settings_.system_message.empty()) messages_.emplace_back("system", settings_.system_message);
+    const std::string system = settings_.system_message.value_or("");
+    if (!system.empty()) messages_.emplace_back("system", system);
   }
 
   void command(const std::string& line) {

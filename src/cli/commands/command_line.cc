@@ -31,41 +31,31 @@ namespace {
 
 constexpr std::string_view kAbout =
     "Outrider: text from language models with speculative decoding that never changes the output.";
+constexpr std::string_view kBriefFooter = "--help lists all options.";
 constexpr std::string_view kFooter =
     "Options can also be set in the environment (OUTRIDER_MAX_TOKENS=64) or in a file (--config FILE);\n"
     "docs/options.md lists all of them and the keys of --speculative.";
 
 using CommandFunction = Status (*)(const Settings&);
 
-CommandFunction function_of(Command command) {
-  switch (command) {
-    case Command::kGenerate:
-      return run_generate;
-    case Command::kChat:
-      return run_chat;
-    case Command::kScore:
-      return run_score;
-    case Command::kTokenize:
-      return run_tokenize;
-    case Command::kInspect:
-      return run_inspect;
-    case Command::kBench:
-      return run_bench;
-    case Command::kVerifyLossless:
-      return run_verify_lossless;
-    case Command::kDoctor:
-      return run_doctor;
-    case Command::kQuantize:
-      return run_quantize;
-    case Command::kServe:
-      return run_serve;
-    case Command::kPull:
-      return run_pull;
-    case Command::kModels:
-      return run_models;
-  }
-  return run_generate;
-}
+constexpr std::pair<Command, CommandFunction> kFunctions[] = {
+    {Command::kGenerate, run_generate},
+    {Command::kChat, run_chat},
+    {Command::kScore, run_score},
+    {Command::kTokenize, run_tokenize},
+    {Command::kInspect, run_inspect},
+    {Command::kBench, run_bench},
+    {Command::kBenchRows, run_bench_rows},
+    {Command::kBenchPrompts, run_bench_prompts},
+    {Command::kBenchBatch, run_bench_batch},
+    {Command::kBenchDrafters, run_bench_drafters},
+    {Command::kVerifyLossless, run_verify_lossless},
+    {Command::kDoctor, run_doctor},
+    {Command::kQuantize, run_quantize},
+    {Command::kServe, run_serve},
+    {Command::kPull, run_pull},
+    {Command::kModels, run_models},
+};
 
 std::string flag_name(const OptionRow& row) {
   if (row.positional) return std::string(row.name);
@@ -73,25 +63,43 @@ std::string flag_name(const OptionRow& row) {
   return fmt::format("{}--{}", short_form, row.name);
 }
 
-std::string help_of(const OptionRow& row) {
-  const std::string shown_default = row.default_text.empty() ? "" : fmt::format(" [{}]", row.default_text);
-  return fmt::format("{}{}", row.help, shown_default);
+std::string help_of(const OptionRow& row, const Settings& defaults) {
+  const std::string text = row.text(defaults);
+  return text.empty() ? std::string(row.help) : fmt::format("{} [{}]", row.help, text);
+}
+
+// "bench" of "bench rows".
+std::string_view first_word(const CommandRow& command) {
+  return command.name.substr(0, command.name.find(' '));
+}
+
+// The command with the same first word, if there is one, that has the option.
+const CommandRow* relative_with(const CommandRow& command, std::string_view option) {
+  for (const CommandRow& other : command_table()) {
+    if (first_word(other) != first_word(command)) continue;
+    for (const OptionRow& row : option_table()) {
+      if (row.belongs_to(other.command) && row.name == option) return &other;
+    }
+  }
+  return nullptr;
 }
 
 // The options of one command in CLI11. Their values stay text, which the option table converts.
 class CommandParser {
  public:
-  CommandParser(const CommandRow& command, CLI::App& app) : command_(command.command) {
-    const size_t space = command.name.rfind(' ');  // "bench serve" is a command of the command "bench"
+  // is_brief: help shows the options that people use most.
+  CommandParser(const CommandRow& command, bool is_brief, CLI::App& app) : command_(&command) {
+    const size_t space = command.name.rfind(' ');  // "bench rows" is a command of the command "bench"
     CLI::App* parent = space == std::string_view::npos
                            ? &app
                            : app.get_subcommand(std::string(command.name.substr(0, space)));
     parser_ =
         parent->add_subcommand(std::string(command.name.substr(space + 1)), std::string(command.summary));
     parser_->allow_extras();
-    parser_->footer(std::string(kFooter));
+    parser_->footer(std::string(is_brief ? kBriefFooter : kFooter));
+    const Settings defaults = default_settings(command.command);
     for (const OptionRow& row : option_table()) {
-      if (row.belongs_to(command_)) add(row);
+      if (row.belongs_to(command.command)) add(row, is_brief, defaults);
     }
   }
 
@@ -99,7 +107,7 @@ class CommandParser {
 
   Result<GivenOptions> given(const Arguments& arguments) const {
     GivenOptions given;
-    given.command = command_;
+    given.command = command_->command;
     given.foreign = arguments.foreign;
     given.spelling = arguments.spelling;
     for (const auto& [row, option] : options_) {
@@ -112,18 +120,19 @@ class CommandParser {
   }
 
  private:
-  void add(const OptionRow& row) {
+  void add(const OptionRow& row, bool is_brief, const Settings& defaults) {
     CLI::Option* option = nullptr;
-    if (row.type == OptionType::kFlag) {
+    if (row.type() == OptionType::kFlag) {
       option = parser_->add_flag(flag_name(row));
     } else {
       option = parser_->add_option(flag_name(row))->expected(1)->allow_extra_args(false);
       option->type_name(std::string(row.metavar));
     }
-    option->description(help_of(row));
-    option->group(std::string(row.group));
-    option->multi_option_policy(row.type == OptionType::kTextList ? CLI::MultiOptionPolicy::TakeAll
-                                                                  : CLI::MultiOptionPolicy::TakeLast);
+    option->description(help_of(row, defaults));
+    // Options without a group are in no help.
+    option->group(!is_brief ? std::string(row.group) : row.is_brief(command_->command) ? "Options" : "");
+    option->multi_option_policy(row.type() == OptionType::kTextList ? CLI::MultiOptionPolicy::TakeAll
+                                                                    : CLI::MultiOptionPolicy::TakeLast);
     options_.emplace_back(&row, option);
   }
 
@@ -157,16 +166,28 @@ class CommandParser {
     }
     const std::vector<std::string_view> views(names.begin(), names.end());
     const std::string name = extra.substr(0, extra.find('='));
+    if (const CommandRow* other = relative_with(*command_, name.substr(std::min<size_t>(2, name.size()))))
+      return misplaced(*other, name);
     return usage_error(
         fmt::format("unknown option {}; did you mean '{}'?", quote(name), nearest_name(name, views)));
   }
 
-  Command command_;
+  // An option of a command with the same first word.
+  Error misplaced(const CommandRow& other, std::string_view name) const {
+    if (!command_->chosen_by.empty())
+      return usage_error(fmt::format("expected --{} or {}, found both", command_->chosen_by, name));
+    if (!other.chosen_by.empty())
+      return usage_error(
+          fmt::format("{} goes with --{}; found no --{}", name, other.chosen_by, other.chosen_by));
+    return usage_error(fmt::format("{} is an option of outrider {}", name, other.name));
+  }
+
+  const CommandRow* command_;
   CLI::App* parser_ = nullptr;
   std::vector<std::pair<const OptionRow*, CLI::Option*>> options_;
 };
 
-// The command that the first words name, as "bench serve"; nullptr: none.
+// The command that the first words name, as "bench rows"; nullptr: none.
 const CommandRow* command_of(std::span<const std::string> words) {
   const CommandRow* found = nullptr;
   for (const CommandRow& row : command_table()) {
@@ -177,13 +198,40 @@ const CommandRow* command_of(std::span<const std::string> words) {
   return found;
 }
 
-// The words of a command line in our own terms; the command's own words stay in front.
-Result<Arguments> own_arguments(const std::vector<std::string>& words) {
+// Whether `word` is the option, with or without a value: "--batch=4" is "batch".
+bool is_long_option(std::string_view word, std::string_view option) {
+  if (!word.starts_with("--")) return false;
+  std::string name(word.substr(2, word.find('=') - 2));
+  std::ranges::replace(name, '_', '-');
+  return name == option;
+}
+
+// The command whose second word an option among the words stands for; nullptr: none. An option that does no
+// more than that is taken out.
+const CommandRow* chosen_command(const CommandRow& command, std::vector<std::string>& words) {
+  for (const CommandRow& row : command_table()) {
+    if (row.chosen_by.empty() || first_word(row) != command.name) continue;
+    const auto last = std::ranges::find(words, "--");
+    const auto word = std::find_if(words.begin(), last, [&](const std::string& candidate) {
+      return is_long_option(candidate, row.chosen_by);
+    });
+    if (word == last) continue;
+    if (relative_with(row, row.chosen_by) == nullptr) words.erase(word);
+    return &row;
+  }
+  return nullptr;
+}
+
+// The words of a command line in our own terms; the words of the command itself stay in front.
+Result<Arguments> own_arguments(std::vector<std::string> words) {
   const CommandRow* command = command_of(words);
   if (command == nullptr) return Arguments{.own = words, .foreign = {}, .spelling = {}};
-  const size_t count = split(command->name, ' ').size();
-  OUTRIDER_TRY(Arguments arguments, translate_arguments(command->command, std::span(words).subspan(count)));
-  arguments.own.insert(arguments.own.begin(), words.begin(), words.begin() + static_cast<ptrdiff_t>(count));
+  const auto count = std::ranges::count(command->name, ' ') + 1;
+  words.erase(words.begin(), words.begin() + count);
+  if (const CommandRow* chosen = chosen_command(*command, words)) command = chosen;
+  OUTRIDER_TRY(Arguments arguments, translate_arguments(command->command, words));
+  const std::vector<std::string_view> names = split(command->name, ' ');
+  arguments.own.insert(arguments.own.begin(), names.begin(), names.end());
   return arguments;
 }
 
@@ -207,11 +255,12 @@ Status run(int argc, const char* const* argv) {
 
   CLI::App app{std::string(kAbout), "outrider"};
   app.set_version_flag("--version", "outrider " OUTRIDER_VERSION);
-  app.footer("outrider COMMAND --help lists the options of a command.");
+  app.footer("outrider COMMAND -h lists the options that people use most, and --help all of them.");
   app.require_subcommand(0, 1);
   std::vector<CommandParser> parsers;
-  for (const CommandRow& command : command_table()) parsers.emplace_back(command, app);
   OUTRIDER_TRY(const Arguments arguments, own_arguments({argv + 1, argv + argc}));
+  const bool is_brief = std::ranges::find(arguments.own, "-h") != arguments.own.end();
+  for (const CommandRow& command : command_table()) parsers.emplace_back(command, is_brief, app);
   try {
     app.parse(
         std::vector<std::string>(arguments.own.rbegin(), arguments.own.rend()));  // CLI11 reads from the back
@@ -232,7 +281,9 @@ Status run(int argc, const char* const* argv) {
   const Status named = find_models(settings);
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(named);
-  return function_of(settings.command)(settings);
+  const auto* const function =
+      std::ranges::find(kFunctions, settings.command, &std::pair<Command, CommandFunction>::first);
+  return function->second(settings);
 }
 
 Status run_guarded(int argc, const char* const* argv) {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/interrupt_guard.h"
+#include "cli/commands/commands.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/comparison_report.h"
 #include "cli/reports/completion_json.h"
@@ -82,8 +83,8 @@ class ComparisonRun {
  private:
   void describe() {
     comparison_.info = plain_->info();
-    comparison_.budget = NodeBudget(settings_.draft_nodes);
-    comparison_.runs = settings_.runs == 0 ? kComparisonRuns : settings_.runs;
+    comparison_.budget = NodeBudget(settings_.bench.draft_nodes);
+    comparison_.runs = settings_.bench.runs == 0 ? kComparisonRuns : settings_.bench.runs;
     comparison_.max_tokens = settings_.request.max_tokens;
     comparison_.prompts = std::ssize(prompts_.tokens);
     comparison_.skipped_prompts = prompts_.skipped;
@@ -95,8 +96,8 @@ class ComparisonRun {
 
   Result<std::vector<Contender>> find_contenders() {
     OUTRIDER_TRY(const ModelFile target, open_model(options_.model));
-    std::vector<std::filesystem::path> folders(settings_.drafter_folders.begin(),
-                                               settings_.drafter_folders.end());
+    std::vector<std::filesystem::path> folders(settings_.bench.drafter_folders.begin(),
+                                               settings_.bench.drafter_folders.end());
     if (folders.empty()) folders.push_back(folder_of(options_.model));
     OUTRIDER_TRY(DrafterSearch search, search_drafters(folders, target));
     for (LeftOutDrafter& drafter : search.left_out)
@@ -206,18 +207,8 @@ class ComparisonRun {
 };
 
 Status check_together(const Settings& settings) {
-  const auto refuse = [](bool given, std::string_view what) -> Status {
-    if (!given) return {};
-    return usage_error(
-        fmt::format("expected --all or {}, found both; --all runs every drafter there is", what));
-  };
-  OUTRIDER_RETURN_IF_ERROR(refuse(settings.speculation_given, "--speculative"));
-  OUTRIDER_RETURN_IF_ERROR(refuse(!settings.shape.empty(), "--shape"));
-  OUTRIDER_RETURN_IF_ERROR(refuse(!settings.row_counts.empty(), "--rows"));
-  OUTRIDER_RETURN_IF_ERROR(refuse(!settings.batch_sizes.empty(), "--batch"));
-  OUTRIDER_RETURN_IF_ERROR(refuse(!settings.prompt_lengths.empty(), "--prompt-lengths"));
-  OUTRIDER_RETURN_IF_ERROR(refuse(!settings.trace_file.empty(), "--trace"));
-  return refuse(settings.synthetic_acceptance.has_value(), "--synthetic-acceptance");
+  if (!settings.speculation_given) return {};
+  return usage_error("expected --all or --speculative, found both; --all runs every drafter there is");
 }
 
 Status write_report(const std::filesystem::path& path, const Comparison& comparison) {
@@ -240,10 +231,10 @@ Status check_outputs(const Comparison& comparison) {
 
 }  // namespace
 
-Status run_comparison(const Settings& settings) {
+Status run_bench_drafters(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_together(settings));
-  if (!settings.output.empty()) {
-    if (const Status writable = check_writable(settings.output); !writable.ok())
+  if (!settings.bench.page.empty()) {
+    if (const Status writable = check_writable(settings.bench.page); !writable.ok())
       return io_error(fmt::format("--output: {}", writable.error().message));
   }
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(settings));
@@ -251,7 +242,7 @@ Status run_comparison(const Settings& settings) {
   const InterruptGuard guard({SIGINT, SIGTERM}, InterruptGuard::Repeats::kEndProgram);
   ComparisonRun run(settings, std::move(prompts), std::move(names.options));
   const Status ended = run.run([&]() -> Status {
-    return settings.output.empty() ? Status() : write_report(settings.output, run.measured());
+    return settings.bench.page.empty() ? Status() : write_report(settings.bench.page, run.measured());
   });
   const Comparison comparison = run.measured();
   if (comparison.results.empty()) return ended;

@@ -300,7 +300,7 @@ class Doctor {
 
 Status run_doctor(const Settings& settings) {
   Settings limited = settings;
-  if (limited.prompt_limit == 0) limited.prompt_limit = kDefaultPrompts;
+  if (limited.prompts.limit == 0) limited.prompts.limit = kDefaultPrompts;
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kDraft));
   if (names.options.speculation.decoding_type == Method::kNone)

@@ -19,10 +19,11 @@ namespace outrider {
 namespace {
 
 Status check_views(const Settings& settings) {
-  if (settings.json && settings.show_draft) return usage_error("expected --json or --show-draft, found both");
-  if (settings.show_tree && settings.show_draft)
+  if (settings.json && settings.generate.show_draft)
+    return usage_error("expected --json or --show-draft, found both");
+  if (settings.generate.show_tree && settings.generate.show_draft)
     return usage_error("expected --show-tree or --show-draft, found both");
-  if (settings.asks_chat && settings.prompt_ids)
+  if (wants_chat(settings) && settings.input.ids)
     return usage_error("expected --prompt-ids or --chat, found both: token ids are no message");
   return settings.trace_file.empty() ? Status() : check_trace_file(settings.trace_file);
 }
@@ -44,32 +45,32 @@ Status run_generate(const Settings& settings) {
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt,
-               settings.asks_chat ? chat_tokens(settings, *engine) : input_tokens(settings, *engine));
+               wants_chat(settings) ? chat_tokens(settings, *engine) : input_tokens(settings, *engine));
 
   const bool colour = output_takes_colour();
   MarkedStream marked(*engine, colour);
   const auto show = [&](RequestId, const Progress& progress) {
-    if (settings.json || settings.show_tree) return;
-    write_output(settings.show_draft ? marked.push(progress) : std::string(progress.text));
+    if (settings.json || settings.generate.show_tree) return;
+    write_output(settings.generate.show_draft ? marked.push(progress) : std::string(progress.text));
     std::fflush(stdout);
   };
   TraceLog log(*engine, settings);
   log.begin_run("prompt");
-  const bool keeps_log = !settings.trace_file.empty() || (settings.show_tree && settings.json);
-  if (keeps_log || settings.show_tree) {
+  const bool keeps_log = !settings.trace_file.empty() || (settings.generate.show_tree && settings.json);
+  if (keeps_log || settings.generate.show_tree) {
     engine->set_trace_sink([&](const StepTrace& trace) {
       if (keeps_log) log.add(trace);
-      if (settings.show_tree && !settings.json) print_tree(*engine, trace, colour);
+      if (settings.generate.show_tree && !settings.json) print_tree(*engine, trace, colour);
     });
   }
   OUTRIDER_TRY(const TimedCompletion timed, generate_timed(*engine, request, show));
   if (settings.json) {
     auto json = completion_json(engine->info(), request.prompt, timed);
-    if (settings.show_tree) json["trace"] = log.json();
+    if (settings.generate.show_tree) json["trace"] = log.json();
     write_output(json_line(json));
-  } else if (settings.show_draft || settings.show_tree) {
-    write_output(settings.show_draft ? marked.finish() + "\n\n" + mark_legend(colour) + "\n"
-                                     : timed.completion.text + "\n\n" + tree_legend() + "\n");
+  } else if (settings.generate.show_draft || settings.generate.show_tree) {
+    write_output(settings.generate.show_draft ? marked.finish() + "\n\n" + mark_legend(colour) + "\n"
+                                              : timed.completion.text + "\n\n" + tree_legend() + "\n");
     write_output(statistics_line(timed.completion, timed.tokens_per_second()) + "\n");
   } else {
     write_output("\n");

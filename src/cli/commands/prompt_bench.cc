@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/prompt_bench.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/counter_rng.h"
+#include "cli/commands/commands.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/prompt_bench_report.h"
 #include "cli/terminal.h"
@@ -31,19 +30,19 @@ Request random_request(int length, int64_t vocab_size, uint64_t& drawn) {
 
 }  // namespace
 
-Status run_prompt_bench(const Settings& settings) {
+Status run_bench_prompts(const Settings& settings) {
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
   names.options.speculation = {};
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
   PromptBench bench{.info = engine->info()};
-  const int longest = *std::ranges::max_element(settings.prompt_lengths);
+  const int longest = *std::ranges::max_element(settings.bench.prompt_lengths);
   if (longest >= bench.info.context) {
     return usage_error(
         fmt::format("--prompt-lengths: {} tokens and an answer need a longer context than {}; raise --ctx",
                     longest, bench.info.context));
   }
-  for (const int length : settings.prompt_lengths) bench.prompts.push_back({.tokens = length});
-  const int64_t rounds = settings.runs == 0 ? kPromptBenchRounds : settings.runs;
+  for (const int length : settings.bench.prompt_lengths) bench.prompts.push_back({.tokens = length});
+  const int64_t rounds = settings.bench.runs == 0 ? kPromptBenchRounds : settings.bench.runs;
   ProgressBar progress("bench", (rounds + 1) * std::ssize(bench.prompts));
   uint64_t drawn = 0;
   for (int64_t round = 0; round <= rounds; ++round) {  // round 0 is the warm-up

@@ -47,10 +47,10 @@ nlohmann::ordered_json pulled_json(const PullPlan& plan) {
 }  // namespace
 
 Status run_pull(const Settings& settings) {
-  if (settings.hub_reference.empty())
+  if (settings.pull.reference.empty())
     return usage_error(
         "expected a model, as in outrider pull smollm2 or outrider pull hf:ORG/REPO; found none");
-  OUTRIDER_TRY(const HubReference reference, parse_hub_reference(settings.hub_reference));
+  OUTRIDER_TRY(const HubReference reference, parse_hub_reference(settings.pull.reference));
   const ModelFolders folders = model_folders();
   if (folders.outrider.empty())
     return usage_error("expected a folder to keep models in; set HOME or XDG_CACHE_HOME");

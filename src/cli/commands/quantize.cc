@@ -21,15 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 
 Status check_usage(const Settings& settings) {
-  if (settings.engine.model.empty() || settings.output.empty()) {
+  if (settings.engine.model.empty() || settings.quantize.output.empty()) {
     return usage_error("expected IN and OUT: outrider quantize IN OUT.gguf --type q4_k");
   }
-  if (settings.quantization_type.empty()) {
+  if (settings.quantize.type.empty()) {
     return usage_error("expected --type q8_0, q4_k or another type, found none; --help lists them");
   }
-  if (settings.output.extension() != ".gguf") {
+  if (settings.quantize.output.extension() != ".gguf") {
     return usage_error(
-        fmt::format("OUT: expected a name that ends in .gguf, found {}", settings.output.string()));
+        fmt::format("OUT: expected a name that ends in .gguf, found {}", settings.quantize.output.string()));
   }
   return {};
 }
@@ -107,16 +107,17 @@ std::string report_text(const Settings& settings, const std::vector<QuantizedTen
   }
   const Sizes sizes = sizes_of(tensors);
   return text + fmt::format("\n{}: {} tensors, {:.2f} MB -> {:.2f} MB, {:.2f} bits per weight\n",
-                            settings.output.string(), tensors.size(), static_cast<double>(sizes.before) / 1e6,
-                            static_cast<double>(sizes.after) / 1e6, sizes.bits_per_weight());
+                            settings.quantize.output.string(), tensors.size(),
+                            static_cast<double>(sizes.before) / 1e6, static_cast<double>(sizes.after) / 1e6,
+                            sizes.bits_per_weight());
 }
 
 nlohmann::ordered_json report_json(const Settings& settings, const std::vector<QuantizedTensor>& tensors,
                                    const std::vector<std::string>& warnings) {
   const Sizes sizes = sizes_of(tensors);
   nlohmann::ordered_json json = {{"input", settings.engine.model.string()},
-                                 {"output", settings.output.string()},
-                                 {"type", settings.quantization_type},
+                                 {"output", settings.quantize.output.string()},
+                                 {"type", settings.quantize.type},
                                  {"bytes_before", sizes.before},
                                  {"bytes", sizes.after},
                                  {"weights", sizes.weights},
@@ -142,11 +143,10 @@ nlohmann::ordered_json report_json(const Settings& settings, const std::vector<Q
 Status run_quantize(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_usage(settings));
   OUTRIDER_TRY(const GgufModel model, open_as_gguf(settings.engine.model));
-  OUTRIDER_RETURN_IF_ERROR(check_output(settings.output, model, settings.force));
+  OUTRIDER_RETURN_IF_ERROR(check_output(settings.quantize.output, model, settings.quantize.force));
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   ThreadPool pool(settings.engine.threads > 0 ? settings.engine.threads : std::max(cores, 1));
-  QuantizeOptions options{
-      .type = *parse_dtype(settings.quantization_type), .pool = &pool, .on_tensor = nullptr};
+  QuantizeOptions options{.type = *parse_dtype(settings.quantize.type), .pool = &pool, .on_tensor = nullptr};
 
   const std::vector<QuantizedTensor> plan = plan_quantization(model, options.type);
   const std::vector<std::string> warnings = warnings_of(model, plan);
@@ -155,7 +155,7 @@ Status run_quantize(const Settings& settings) {
   {
     ProgressBar progress("quantising", static_cast<int64_t>(plan.size()));
     options.on_tensor = [&](const QuantizedTensor&) { progress.advance(); };
-    OUTRIDER_TRY(tensors, write_quantized(model, settings.output, options));
+    OUTRIDER_TRY(tensors, write_quantized(model, settings.quantize.output, options));
   }
   write_output(settings.json ? json_line(report_json(settings, tensors, warnings))
                              : report_text(settings, tensors));

@@ -16,7 +16,8 @@ namespace outrider {
 namespace {
 
 Status check_remote_views(const Settings& settings) {
-  const bool has_view = settings.show_draft || settings.show_tree || !settings.trace_file.empty();
+  const bool has_view =
+      settings.generate.show_draft || settings.generate.show_tree || !settings.trace_file.empty();
   if (!has_view) return {};
   return usage_error("expected --server without --show-draft, --show-tree and --trace, found one of them");
 }
@@ -40,10 +41,10 @@ Result<DividedPrompt> chat_prompt(const Settings& settings, const DraftingParts&
 Result<DividedPrompt> text_prompt(const Settings& settings, const DraftingParts& parts,
                                   std::string_view hidden) {
   DividedPrompt prompt;
-  if (settings.prompt_ids) {
+  if (settings.input.ids) {
     prompt = divided(parts, "", hidden, false);
-    prompt.tokens.insert(prompt.tokens.begin(), settings.prompt_ids->begin(), settings.prompt_ids->end());
-    prompt.safe = settings.prompt_ids->size();
+    prompt.tokens.insert(prompt.tokens.begin(), settings.input.ids->begin(), settings.input.ids->end());
+    prompt.safe = settings.input.ids->size();
     return prompt;
   }
   OUTRIDER_TRY(const std::string text, input_text(settings));
@@ -60,8 +61,8 @@ Result<DividedPrompt> prompt_of(const Settings& settings, const DraftingParts& p
     OUTRIDER_TRY(hidden, private_text(settings.remote));
     if (hidden.empty()) return usage_error("expected private text, found none");
   }
-  OUTRIDER_TRY(DividedPrompt prompt, settings.asks_chat ? chat_prompt(settings, parts, hidden)
-                                                        : text_prompt(settings, parts, hidden));
+  OUTRIDER_TRY(DividedPrompt prompt, wants_chat(settings) ? chat_prompt(settings, parts, hidden)
+                                                          : text_prompt(settings, parts, hidden));
   prompt.is_private = hides;
   return prompt;
 }

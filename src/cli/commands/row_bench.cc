@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/row_bench.h"
+#include "cli/commands/commands.h"
 
 #include <fmt/format.h>
 
@@ -103,7 +103,7 @@ Result<int64_t> context_beside(int rows, const Settings& settings, int64_t longe
                     rows, longest));
   }
   const int64_t context =
-      settings.cached_context.value_or(std::min<int64_t>(kDefaultContext, longest - rows));
+      settings.bench.cached_context.value_or(std::min<int64_t>(kDefaultContext, longest - rows));
   if (context + rows > longest) {
     return usage_error(fmt::format(
         "--context: {} tokens and {} rows exceed the context of {}; lower one of them or raise --ctx",
@@ -139,26 +139,26 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
 
 }  // namespace
 
-Status run_row_bench(const Settings& settings) {
+Status run_bench_rows(const Settings& settings) {
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));
   names.options.speculation = {};
   names.options.max_batch = 1;
   OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, open_parts(std::move(names)));
-  const int max = std::ranges::max_element(settings.row_counts, {}, &RowCount::rows)->rows;
+  const int max = std::ranges::max_element(settings.bench.rows, {}, &RowCount::rows)->rows;
   RowBench bench;
   bench.info = parts->info;
   OUTRIDER_TRY(bench.context, context_beside(max, settings, parts->options.context));
   bench.streamed_bytes = parts->target->streamed_bytes();
-  for (const RowCount& count : settings.row_counts)
+  for (const RowCount& count : settings.bench.rows)
     bench.passes.push_back({.rows = count.rows, .width = count.width});
-  if (settings.profiles) {
+  if (settings.bench.profiles) {
     OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->info.kernels));
     bench.peaks = measure_product_peaks(*kernels, *parts->pool);
   }
   RowPasses passes(*parts);
   OUTRIDER_RETURN_IF_ERROR(passes.fill(bench.context));
   OUTRIDER_RETURN_IF_ERROR(
-      measure(passes, *parts, settings.runs == 0 ? kRowBenchRounds : settings.runs, bench));
+      measure(passes, *parts, settings.bench.runs == 0 ? kRowBenchRounds : settings.bench.runs, bench));
   write_output(settings.json ? json_line(row_bench_json(bench)) : row_bench_text(bench));
   return {};
 }

@@ -24,7 +24,7 @@ namespace outrider {
 namespace {
 
 std::string model_name(const Settings& settings, const std::filesystem::path& model) {
-  if (!settings.served_model_name.empty()) return settings.served_model_name;
+  if (!settings.server.model_name.empty()) return settings.server.model_name;
   if (!settings.model_name.empty()) return settings.model_name;
   const std::filesystem::path path = model.lexically_normal();
   const std::filesystem::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
@@ -42,10 +42,7 @@ void raise_file_limit() {
 // The sampling parameters that were set by an option, a file or the environment.
 SamplingChoices sampling_choices(const Settings& settings) {
   const SamplingParams& asked = settings.request.sampling;
-  const auto given = [&](std::string_view name) {
-    const auto origin = settings.origins.find(name);
-    return origin != settings.origins.end() && origin->second.kind != OriginKind::kDefault;
-  };
+  const auto given = [&](std::string_view name) { return settings.origins.contains(name); };
   SamplingChoices choices;
   if (given("temperature")) choices.temperature = asked.temperature;
   if (given("top-p")) choices.top_p = asked.top_p;

@@ -66,16 +66,16 @@ Status run_tokenize(const Settings& settings) {
   OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, open_tokenizer(settings));
   std::vector<TokenId> tokens;
   std::string text;
-  if (settings.prompt_ids) {
-    tokens = *settings.prompt_ids;
+  if (settings.input.ids) {
+    tokens = *settings.input.ids;
     OUTRIDER_RETURN_IF_ERROR(check_in_vocabulary(tokens, *tokenizer));
     text = tokenizer->decode(tokens, false);
   } else {
     OUTRIDER_TRY(text, input_text(settings));
     tokens = tokenizer->encode(text);
   }
-  if (settings.frequent_tokens > 0) {
-    write_output(json_line(nlohmann::ordered_json(frequent_tokens(tokens, settings.frequent_tokens))));
+  if (settings.tokenize.frequent) {
+    write_output(json_line(nlohmann::ordered_json(frequent_tokens(tokens, *settings.tokenize.frequent))));
   } else if (settings.json) {
     nlohmann::ordered_json json;
     json["token_ids"] = tokens;
@@ -83,7 +83,7 @@ Status run_tokenize(const Settings& settings) {
     for (const TokenId token : tokens) json["tokens"].push_back(tokenizer->token_piece(token));
     json["text"] = text;
     write_output(json_line(json));
-  } else if (settings.prompt_ids) {
+  } else if (settings.input.ids) {
     write_output(text + "\n");
   } else {
     write_output(comma_separated(tokens) + "\n");

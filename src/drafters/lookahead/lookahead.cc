@@ -39,12 +39,6 @@ class LookaheadDrafter final : public Drafter {
   std::unordered_map<uint64_t, LookaheadWindow> windows_;
 };
 
-Status check_range(const char* name, int value, int low, int high) {
-  if (value >= low && value <= high) return {};
-  return usage_error(std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high) +
-                     ", found " + std::to_string(value));
-}
-
 }  // namespace
 
 int lookahead_depth(const SpeculativeOptions& options) {
@@ -66,10 +60,6 @@ int lookahead_nodes(const SpeculativeOptions& options) {
 
 Result<std::shared_ptr<Drafter>> make_lookahead_drafter(const SpeculativeOptions& options,
                                                         const DrafterContext&) {
-  OUTRIDER_RETURN_IF_ERROR(check_range("max_window_size", options.lookahead.max_window_size, 1, 32));
-  OUTRIDER_RETURN_IF_ERROR(check_range("max_ngram_size", options.lookahead.max_ngram_size, 2, 16));
-  OUTRIDER_RETURN_IF_ERROR(
-      check_range("max_verification_set_size", options.lookahead.max_verification_set_size, 0, 64));
   return std::shared_ptr<Drafter>(std::make_shared<LookaheadDrafter>(
       LookaheadShape{.columns = options.lookahead.max_window_size,
                      .ngram = options.lookahead.max_ngram_size,

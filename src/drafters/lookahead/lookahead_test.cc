@@ -10,6 +10,7 @@
 
 #include "base/counter_rng.h"
 #include "drafters/lookahead/lookahead_window.h"
+#include "drafters/registry.h"
 
 namespace outrider {
 namespace {
@@ -346,7 +347,9 @@ TEST(Lookahead, DepthAndNodesAreThoseOfItsLargestTree) {
 TEST(Lookahead, RefusesOptionsOutOfRange) {
   for (const LookaheadShape& shape :
        {LookaheadShape{.columns = 0}, LookaheadShape{.ngram = 1}, LookaheadShape{.guesses = -1}}) {
-    EXPECT_FALSE(make_lookahead_drafter(options_of(shape), {}).ok());
+    SpeculativeOptions options = options_of(shape);
+    options.decoding_type = Method::kLookahead;
+    EXPECT_FALSE(make_drafter(options, {}).ok());
   }
 }
 

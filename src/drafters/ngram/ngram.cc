@@ -69,14 +69,6 @@ class NgramDrafter final : public Drafter {
 
 Result<std::shared_ptr<Drafter>> make_ngram_drafter(const SpeculativeOptions& options,
                                                     const DrafterContext&) {
-  if (options.ngram.max_matching_ngram_size < 1 || options.ngram.max_matching_ngram_size > 64) {
-    return usage_error("max_matching_ngram_size must be 1 to 64, found " +
-                       std::to_string(options.ngram.max_matching_ngram_size));
-  }
-  if (options.ngram.max_pool_patterns < 1) {
-    return usage_error("max_pool_patterns must be at least 1, found " +
-                       std::to_string(options.ngram.max_pool_patterns));
-  }
   const NgramPoolOptions pool{.max_pattern = options.ngram.max_matching_ngram_size,
                               .max_continuation = options.max_draft_len,
                               .keep_all = options.ngram.is_keep_all,

@@ -150,14 +150,6 @@ class SuffixDrafter final : public Drafter {
 
 Result<std::shared_ptr<Drafter>> make_suffix_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext&) {
-  if (options.suffix.max_tree_depth < 2 || options.suffix.max_tree_depth > 256) {
-    return usage_error("suffix_max_tree_depth must be 2 to 256, found " +
-                       std::to_string(options.suffix.max_tree_depth));
-  }
-  if (options.suffix.max_cached_requests < 0) {
-    return usage_error("suffix_max_cached_requests must be at least 0, found " +
-                       std::to_string(options.suffix.max_cached_requests));
-  }
   return std::shared_ptr<Drafter>(std::make_shared<SuffixDrafter>(options));
 }
 

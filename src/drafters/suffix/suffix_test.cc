@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/suffix/suffix.h"
+#include "drafters/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -123,8 +124,9 @@ TEST_F(Suffix, ALongSequenceIsForgottenFromItsStart) {
 
 TEST_F(Suffix, RefusesDepthsOutOfRange) {
   SpeculativeOptions options;
+  options.decoding_type = Method::kSuffix;
   options.suffix.max_tree_depth = 1;
-  EXPECT_FALSE(make_suffix_drafter(options, {}).ok());
+  EXPECT_FALSE(make_drafter(options, {}).ok());
 }
 
 }  // namespace

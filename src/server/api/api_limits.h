@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "outrider/engine.h"
+
 namespace outrider {
 
 // Bounds on one request that are checked before any work is done for it.
@@ -15,7 +17,7 @@ struct ApiLimits {
   int stop_tokens = 1024;
   int logit_bias = 1024;  // entries
   int bad_words = 256;    // entries of at most stop_bytes each
-  int top_logprobs = 20;
+  int top_logprobs = Request::kMaxLogprobs;
   int64_t prompt_logprobs = 1 << 17;  // of all prompts, choices and ranks of one call together
   int messages = 4096;
   int tools = 128;

@@ -11,16 +11,6 @@ namespace outrider {
 class ResponseStore;
 struct ServedModel;
 
-enum class Endpoint : uint8_t {
-  kChatCompletions,
-  kCompletions,
-  kResponses,
-  kMessages,
-  kInfill,
-  kEmbeddings,
-  kRerank
-};
-
 // Everything a call depends on besides its body.
 struct CallContext {
   const ServedModel* model = nullptr;

@@ -39,4 +39,24 @@ ApiResult<std::string> bounded_text(const RequestField& field, const ApiLimits& 
   return check_bytes(field, std::move(text), limits);
 }
 
+ApiStatus read_parameter(const RequestField& field, const OptionRow& row, Request& request) {
+  const NumberRange range = http_range(row.http.name);
+  OptionValue value;
+  switch (row.type()) {
+    case OptionType::kNumber: {
+      OUTRIDER_TRY(value.number, field.number(range.min, range.max));
+      break;
+    }
+    case OptionType::kInteger: {
+      OUTRIDER_TRY(value.integer, field.integer(whole_bound(range.min), whole_bound(range.max)));
+      break;
+    }
+    default: {
+      OUTRIDER_TRY(value.flag, field.boolean());
+    }
+  }
+  const Status stored = row.member.of_request.store(request, value);
+  return stored.ok() ? api_ok() : ApiStatus(field.error(stored.error().message));
+}
+
 }  // namespace outrider

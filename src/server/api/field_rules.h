@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/option_table.h"
 #include "server/api/api_limits.h"
 #include "server/api/request_field.h"
 
@@ -41,6 +42,9 @@ ApiStatus read_members(const RequestField& object, std::span<const FieldRule<Spe
   }
   return api_ok();
 }
+
+// Reads a number or a flag of the option table.
+ApiStatus read_parameter(const RequestField& field, const OptionRow& row, Request& request);
 
 // A field of other APIs that this server does not implement.
 struct UnsupportedField {

@@ -26,7 +26,7 @@ std::optional<Refusal> check_host(const Service& service, const RequestHeader& h
 }
 
 std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) {
-  if (!row.needs_model || row.route == Route::kCancel) return std::nullopt;
+  if (!row.needs_model) return std::nullopt;
   if (service.phase == Phase::kLoading) {
     return refusal({.status = 503,
                     .type = "unavailable_error",
@@ -52,7 +52,7 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
   if (auto refused = check_host_count(header)) return *std::move(refused);
   RouteMatch match = match_route(header.method, *path);
   // Health probes know neither host names nor keys.
-  const bool is_public = match.row != nullptr && match.row->route == Route::kHealth;
+  const bool is_public = match.row != nullptr && match.row->is_public;
   uint64_t scope = 0;
   if (!is_public) {
     if (auto refused = check_host(service, header)) return *std::move(refused);
@@ -91,7 +91,7 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
          .code = "unsupported_content_encoding"});
   }
   if (auto refused = check_phase(service, *match.row)) return *std::move(refused);
-  if (match.row->method == "POST" && match.row->route != Route::kCancel && service.calls.is_full()) {
+  if (match.row->is_queued() && service.calls.is_full()) {
     return refusal(queue_full_error(service));
   }
   return Admission{.match = std::move(match), .scope = scope};

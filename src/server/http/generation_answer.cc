@@ -8,9 +8,9 @@
 #include <optional>
 #include <random>
 #include <utility>
+#include <variant>
 
 #include "base/clock.h"
-#include "server/api/answers/parse_call.h"
 #include "server/http/worker_task.h"
 
 namespace outrider {
@@ -57,28 +57,9 @@ class CallGuard {
 
 namespace {
 
-Endpoint endpoint_of(Route route) {
-  switch (route) {
-    case Route::kChatCompletions:
-      return Endpoint::kChatCompletions;
-    case Route::kResponses:
-      return Endpoint::kResponses;
-    case Route::kMessages:
-      return Endpoint::kMessages;
-    case Route::kInfill:
-      return Endpoint::kInfill;
-    case Route::kEmbeddings:
-      return Endpoint::kEmbeddings;
-    case Route::kRerank:
-      return Endpoint::kRerank;
-    default:
-      return Endpoint::kCompletions;
-  }
-}
-
 std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
                                   const std::shared_ptr<std::optional<ApiError>>& error) {
-  const Endpoint endpoint = endpoint_of(exchange.admission.match.row->route);
+  const auto parse = std::get<ParseFunction>(exchange.admission.match.row->function);
   Service& service = exchange.connection->service();
   CallContext context;
   context.model = &service.model;
@@ -88,10 +69,9 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   context.created = std::time(nullptr);
   context.random_seed = random_seed();
   context.cache_scope = exchange.admission.scope;
-  return [endpoint, context = std::move(context), body = std::move(exchange.body), call, error] {
+  return [parse, context = std::move(context), body = std::move(exchange.body), call, error] {
     const auto text = body.text();
-    auto parsed = text.ok() ? parse_call(endpoint, *text, context)
-                            : ApiResult<std::unique_ptr<GenerationCall>>(text.error());
+    auto parsed = text.ok() ? parse_call(parse, *text, context) : ParsedCall(text.error());
     if (parsed.ok()) {
       call->generation = std::move(parsed).value();
     } else {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/plain_answers.h"
-
 #include <cmath>
 #include <string>
 #include <utility>
@@ -8,6 +6,7 @@
 #include "base/clock.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/json_writer.h"
+#include "server/http/route.h"
 
 namespace outrider {
 namespace {
@@ -29,25 +28,6 @@ void add_loading(JsonWriter& out, const Service& service) {
       .member("stages", kLoadStages)
       .member("fraction", static_cast<double>(stage) / static_cast<double>(kLoadStages.size()))
       .member("seconds", std::round((now_ms() - service.started_ms) / 100) / 10);
-}
-
-Reply health(const Service& service) {
-  if (service.phase == Phase::kReady)
-    return object_reply([](JsonWriter& out) { out.member("status", "ok"); });
-  const bool is_loading = service.phase == Phase::kLoading;
-  Reply reply = object_reply(
-      [&](JsonWriter& out) {
-        out.member("status", is_loading ? "loading" : "draining");
-        if (is_loading) add_loading(out, service);
-      },
-      503);
-  reply.headers.emplace_back("Retry-After", "2");
-  return reply;
-}
-
-Reply model(const Service& service, const std::string& name) {
-  auto body = model_body(name, service.model);
-  return body.ok() ? Reply{.body = std::move(body).value()} : error_reply(body.error());
 }
 
 void add_speculation(JsonWriter& out, const EngineStatus& engine) {
@@ -77,7 +57,57 @@ EngineStatus engine_status(const Service& service) {
   return service.engine == nullptr ? EngineStatus{} : service.engine->status();
 }
 
-Reply stats(const Service& service) {
+std::string_view template_source(const ServedModel& served) {
+  return served.chat_template == nullptr ? std::string_view() : served.chat_template->source();
+}
+
+void add_sampling(JsonWriter& out, const SamplingParams& sampling) {
+  out.key("params")
+      .begin_object()
+      .member("temperature", sampling.temperature)
+      .member("top_k", sampling.top_k)
+      .member("top_p", sampling.top_p)
+      .member("min_p", sampling.min_p)
+      .member("repeat_penalty", sampling.repetition_penalty)
+      .member("presence_penalty", sampling.presence_penalty)
+      .member("frequency_penalty", sampling.frequency_penalty)
+      .end_object();
+}
+
+Reply no_response() {
+  return error_reply({.status = 404,
+                      .type = "not_found_error",
+                      .message = "no response of this id is kept",
+                      .param = "id",
+                      .code = "response_not_found"});
+}
+
+}  // namespace
+
+Reply health(Service& service, const PlainCall&) {
+  if (service.phase == Phase::kReady)
+    return object_reply([](JsonWriter& out) { out.member("status", "ok"); });
+  const bool is_loading = service.phase == Phase::kLoading;
+  Reply reply = object_reply(
+      [&](JsonWriter& out) {
+        out.member("status", is_loading ? "loading" : "draining");
+        if (is_loading) add_loading(out, service);
+      },
+      503);
+  reply.headers.emplace_back("Retry-After", "2");
+  return reply;
+}
+
+Reply version(Service&, const PlainCall&) { return {.body = version_body()}; }
+
+Reply models(Service& service, const PlainCall&) { return {.body = models_body(service.model)}; }
+
+Reply model(Service& service, const PlainCall& call) {
+  auto body = model_body(call.argument, service.model);
+  return body.ok() ? Reply{.body = std::move(body).value()} : error_reply(body.error());
+}
+
+Reply stats(Service& service, const PlainCall&) {
   const EngineStatus engine = engine_status(service);
   return object_reply([&](JsonWriter& out) {
     out.member("model", service.model.name)
@@ -102,12 +132,8 @@ Reply stats(const Service& service) {
   });
 }
 
-std::string_view template_source(const ServedModel& served) {
-  return served.chat_template == nullptr ? std::string_view() : served.chat_template->source();
-}
-
 // vLLM's, which lm_eval asks for.
-Reply tokenizer_info(const Service& service) {
+Reply tokenizer_info(Service& service, const PlainCall&) {
   const ServedModel& served = service.model;
   return object_reply([&](JsonWriter& out) {
     out.member("tokenizer_class", "PreTrainedTokenizerFast")
@@ -121,21 +147,8 @@ Reply tokenizer_info(const Service& service) {
   });
 }
 
-void add_sampling(JsonWriter& out, const SamplingParams& sampling) {
-  out.key("params")
-      .begin_object()
-      .member("temperature", sampling.temperature)
-      .member("top_k", sampling.top_k)
-      .member("top_p", sampling.top_p)
-      .member("min_p", sampling.min_p)
-      .member("repeat_penalty", sampling.repetition_penalty)
-      .member("presence_penalty", sampling.presence_penalty)
-      .member("frequency_penalty", sampling.frequency_penalty)
-      .end_object();
-}
-
 // llama-server's, with the members that have a meaning here.
-Reply props(const Service& service) {
+Reply props(Service& service, const PlainCall&) {
   const ServedModel& served = service.model;
   return object_reply([&](JsonWriter& out) {
     out.key("default_generation_settings").begin_object().member("n_ctx", served.context);
@@ -150,7 +163,7 @@ Reply props(const Service& service) {
 }
 
 // llama-server's; the places of the batch, of which as many are busy as sequences run.
-Reply slots(const Service& service) {
+Reply slots(Service& service, const PlainCall&) {
   const int running = static_cast<int>(engine_status(service).running);
   Reply reply;
   JsonWriter out(reply.body);
@@ -163,7 +176,7 @@ Reply slots(const Service& service) {
   return reply;
 }
 
-Reply metrics(const Service& service) {
+Reply metrics(Service& service, const PlainCall&) {
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
           .body = service.metrics.text({.model = service.model.name,
                                         .engine = engine_status(service),
@@ -172,7 +185,7 @@ Reply metrics(const Service& service) {
                                         .drafting_sessions = static_cast<int>(service.drafting.size())})};
 }
 
-Reply chat_page(const Service& service) {
+Reply chat_page(Service& service, const PlainCall&) {
   Reply reply{.content_type = "text/html; charset=utf-8", .body = std::string(service.chat_html())};
   // The page itself contains the rest of its policy.
   reply.headers.emplace_back("Content-Security-Policy",
@@ -181,10 +194,10 @@ Reply chat_page(const Service& service) {
   return reply;
 }
 
-Reply cancel(Service& service, const std::string& id, uint64_t scope) {
-  if (service.engine != nullptr && service.calls.cancel(id, scope, *service.engine)) {
+Reply cancel(Service& service, const PlainCall& call) {
+  if (service.engine != nullptr && service.calls.cancel(call.argument, call.scope, *service.engine)) {
     return object_reply([&](JsonWriter& out) {
-      out.member("id", id).member("object", "request.cancelled").member("cancelled", true);
+      out.member("id", call.argument).member("object", "request.cancelled").member("cancelled", true);
     });
   }
   return error_reply({.status = 404,
@@ -194,69 +207,23 @@ Reply cancel(Service& service, const std::string& id, uint64_t scope) {
                       .code = "request_not_found"});
 }
 
-Reply no_response() {
-  return error_reply({.status = 404,
-                      .type = "not_found_error",
-                      .message = "no response of this id is kept",
-                      .param = "id",
-                      .code = "response_not_found"});
-}
-
-Reply stored_response(Service& service, const std::string& id, uint64_t scope) {
-  const auto stored = service.responses.find(scope, id);
+Reply stored_response(Service& service, const PlainCall& call) {
+  const auto stored = service.responses.find(call.scope, call.argument);
   return stored == nullptr ? no_response() : Reply{.body = stored->body};
 }
 
-Reply response_input(Service& service, const std::string& id, uint64_t scope) {
-  const auto stored = service.responses.find(scope, id);
+Reply response_input(Service& service, const PlainCall& call) {
+  const auto stored = service.responses.find(call.scope, call.argument);
   if (stored == nullptr) return no_response();
   return {.body = R"({"object":"list","data":)" + stored->input +
                   R"(,"first_id":null,"last_id":null,"has_more":false})"};
 }
 
-Reply delete_response(Service& service, const std::string& id, uint64_t scope) {
-  if (!service.responses.erase(scope, id)) return no_response();
-  return object_reply(
-      [&](JsonWriter& out) { out.member("id", id).member("object", "response").member("deleted", true); });
-}
-
-}  // namespace
-
-Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
-  switch (match.row->route) {
-    case Route::kPage:
-      return chat_page(service);
-    case Route::kHealth:
-      return health(service);
-    case Route::kMetrics:
-      return metrics(service);
-    case Route::kVersion:
-      return {.body = version_body()};
-    case Route::kStats:
-      return stats(service);
-    case Route::kModels:
-      return {.body = models_body(service.model)};
-    case Route::kModel:
-      return model(service, match.argument);
-    case Route::kResponse:
-      return stored_response(service, match.argument, scope);
-    case Route::kResponseInput:
-      return response_input(service, match.argument, scope);
-    case Route::kDeleteResponse:
-      return delete_response(service, match.argument, scope);
-    case Route::kTokenizerInfo:
-      return tokenizer_info(service);
-    case Route::kProps:
-      return props(service);
-    case Route::kSlots:
-      return slots(service);
-    case Route::kCancel:
-      return cancel(service, match.argument, scope);
-    default:
-      break;
-  }
-  return error_reply(
-      {.status = 404, .type = "not_found_error", .message = "no such path", .code = "not_found"});
+Reply delete_response(Service& service, const PlainCall& call) {
+  if (!service.responses.erase(call.scope, call.argument)) return no_response();
+  return object_reply([&](JsonWriter& out) {
+    out.member("id", call.argument).member("object", "response").member("deleted", true);
+  });
 }
 
 }  // namespace outrider

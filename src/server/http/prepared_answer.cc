@@ -5,33 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "server/api/answers/text_routes.h"
 #include "server/http/worker_task.h"
 
 namespace outrider {
-namespace {
-
-using BodyFunction = ApiResult<std::string> (*)(std::string_view, const ServedModel&, const ApiLimits&);
-
-BodyFunction function_of(Route route) {
-  switch (route) {
-    case Route::kDetokenize:
-      return detokenize_body;
-    case Route::kApplyTemplate:
-      return apply_template_body;
-    case Route::kChatTokens:
-      return chat_tokens_body;
-    case Route::kResponseTokens:
-      return response_tokens_body;
-    case Route::kMessageTokens:
-      return message_tokens_body;
-    default:
-      return tokenize_body;
-  }
-}
-
-}  // namespace
-
 struct PreparedReply {
   ReceivedBody body;
   std::optional<ApiResult<std::string>> made;
@@ -49,14 +25,14 @@ class LiveCallPlace {
   LiveCalls* calls_;
 };
 
-Connection::Task<bool> answer_prepared(Exchange& exchange) {
+Connection::Task<bool> answer_prepared(Exchange& exchange, TextFunction function) {
   Connection& connection = *exchange.connection;
   const LiveCallPlace place(&connection.service().calls);
   const auto prepared = std::make_shared<PreparedReply>();
   PreparationWorker& worker = connection.service().workers->worker_for(exchange.body.bound());
   prepared->body = std::move(exchange.body);
   const ServedModel* model = &connection.service().model;
-  std::function<void()> job = [prepared, model, function = function_of(exchange.admission.match.row->route)] {
+  std::function<void()> job = [prepared, model, function] {
     const auto text = prepared->body.text();
     prepared->made = text.ok() ? function(*text, *model, {}) : text;
   };

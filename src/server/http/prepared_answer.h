@@ -6,8 +6,8 @@
 
 namespace outrider {
 
-// Answers the routes about tokens and templates (api/answers/text_routes.h). The worker does their work; they
-// need no engine. False: the connection must close.
-Connection::Task<bool> answer_prepared(Exchange& exchange);
+// Answers a route whose body the worker makes from the body of the request, without the engine. False: the
+// connection must close.
+Connection::Task<bool> answer_prepared(Exchange& exchange, TextFunction function);
 
 }  // namespace outrider

@@ -8,12 +8,12 @@
 #include <optional>
 #include <random>
 #include <utility>
+#include <variant>
 
 #include "base/clock.h"
 #include "server/http/drafting_answer.h"
 #include "server/http/exchange.h"
 #include "server/http/generation_answer.h"
-#include "server/http/plain_answers.h"
 #include "server/http/prepared_answer.h"
 #include "server/http/request_reader.h"
 
@@ -48,38 +48,18 @@ Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
   return reply;
 }
 
-// The queue may have filled while the body was read.
-bool lost_its_place(const Service& service, const RouteRow& row) {
-  return row.method == "POST" && row.route != Route::kCancel && service.calls.is_full();
-}
-
 Connection::Task<bool> dispatch(Exchange& exchange) {
-  const Service& service = exchange.connection->service();
-  if (lost_its_place(service, *exchange.admission.match.row)) {
+  Service& service = exchange.connection->service();
+  const RouteRow& row = *exchange.admission.match.row;
+  if (row.is_queued() && service.calls.is_full()) {  // the queue may have filled while the body was read
     const Reply refused = error_reply(exchange, queue_full_error(service));
     co_return co_await send(exchange, refused);
   }
-  switch (exchange.admission.match.row->route) {
-    case Route::kChatCompletions:
-    case Route::kCompletions:
-    case Route::kResponses:
-    case Route::kMessages:
-    case Route::kInfill:
-    case Route::kEmbeddings:
-    case Route::kRerank:
-      co_return co_await answer_generation(exchange);
-    case Route::kTokenize:
-    case Route::kDetokenize:
-    case Route::kApplyTemplate:
-    case Route::kChatTokens:
-    case Route::kResponseTokens:
-    case Route::kMessageTokens:
-      co_return co_await answer_prepared(exchange);
-    default:
-      break;
-  }
-  const Reply reply =
-      answer(exchange.connection->service(), exchange.admission.match, exchange.admission.scope);
+  if (std::holds_alternative<ParseFunction>(row.function)) co_return co_await answer_generation(exchange);
+  if (const auto* function = std::get_if<TextFunction>(&row.function))
+    co_return co_await answer_prepared(exchange, *function);
+  const PlainCall call = {.argument = exchange.admission.match.argument, .scope = exchange.admission.scope};
+  const Reply reply = std::get<PlainFunction>(row.function)(service, call);
   co_return co_await send(exchange, reply);
 }
 
@@ -118,7 +98,7 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
     }
     co_return false;
   }
-  if (exchange.admission.match.row->route == Route::kDrafting) {
+  if (std::holds_alternative<DraftingUpgrade>(exchange.admission.match.row->function)) {
     co_await answer_drafting(exchange, reader);
     co_return false;
   }

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/router.h"
 
-#include <array>
 #include <optional>
 
 #include "remote/protocol/messages.h"
+#include "server/api/answers/text_routes.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kPlaceholder = "{id}";
 
-constexpr std::array kRoutes = {
-    RouteRow{Route::kPage, "GET", "/"},
-    RouteRow{Route::kHealth, "GET", "/health"},
-    RouteRow{Route::kMetrics, "GET", "/metrics"},
-    RouteRow{Route::kVersion, "GET", "/version"},
-    RouteRow{Route::kStats, "GET", "/stats"},
-    RouteRow{Route::kModels, "GET", "/v1/models", true},
-    RouteRow{Route::kModel, "GET", "/v1/models/{id}", true},
-    RouteRow{Route::kChatCompletions, "POST", "/v1/chat/completions", true},
-    RouteRow{Route::kCompletions, "POST", "/v1/completions", true},
-    RouteRow{Route::kResponses, "POST", "/v1/responses", true},
-    RouteRow{Route::kMessages, "POST", "/v1/messages", true},
-    RouteRow{Route::kInfill, "POST", "/infill", true},
-    RouteRow{Route::kDeleteResponse, "DELETE", "/v1/responses/{id}", true},
-    RouteRow{Route::kResponse, "GET", "/v1/responses/{id}", true},
-    RouteRow{Route::kResponseInput, "GET", "/v1/responses/{id}/input_items", true},
-    RouteRow{Route::kChatTokens, "POST", "/v1/chat/completions/input_tokens", true},
-    RouteRow{Route::kResponseTokens, "POST", "/v1/responses/input_tokens", true},
-    RouteRow{Route::kMessageTokens, "POST", "/v1/messages/count_tokens", true},
-    RouteRow{Route::kTokenize, "POST", "/tokenize", true},
-    RouteRow{Route::kDetokenize, "POST", "/detokenize", true},
-    RouteRow{Route::kApplyTemplate, "POST", "/apply-template", true},
-    RouteRow{Route::kEmbeddings, "POST", "/v1/embeddings", true},
-    RouteRow{Route::kRerank, "POST", "/v1/rerank", true},
-    RouteRow{Route::kRerank, "POST", "/v1/reranking", true},
-    RouteRow{Route::kTokenizerInfo, "GET", "/tokenizer_info", true},
-    RouteRow{Route::kProps, "GET", "/props", true},
-    RouteRow{Route::kSlots, "GET", "/slots", true},
-    RouteRow{Route::kCancel, "POST", "/v1/requests/{id}/cancel", true},
-    RouteRow{Route::kDrafting, "GET", kDraftingPath, true},
+constexpr RouteRow kRoutes[] = {
+    {"GET", "/", chat_page, false},
+    {"GET", "/health", health, false, true},
+    {"GET", "/metrics", metrics, false},
+    {"GET", "/version", version, false},
+    {"GET", "/stats", stats, false},
+    {"GET", "/v1/models", models},
+    {"GET", "/v1/models/{id}", model},
+    {"POST", "/v1/chat/completions", parse_chat},
+    {"POST", "/v1/completions", parse_completion},
+    {"POST", "/v1/responses", parse_responses},
+    {"POST", "/v1/messages", parse_messages},
+    {"POST", "/infill", parse_infill},
+    {"DELETE", "/v1/responses/{id}", delete_response},
+    {"GET", "/v1/responses/{id}", stored_response},
+    {"GET", "/v1/responses/{id}/input_items", response_input},
+    {"POST", "/v1/chat/completions/input_tokens", chat_tokens_body},
+    {"POST", "/v1/responses/input_tokens", response_tokens_body},
+    {"POST", "/v1/messages/count_tokens", message_tokens_body},
+    {"POST", "/tokenize", tokenize_body},
+    {"POST", "/detokenize", detokenize_body},
+    {"POST", "/apply-template", apply_template_body},
+    {"POST", "/v1/embeddings", parse_embeddings},
+    {"POST", "/v1/rerank", parse_rerank},
+    {"POST", "/v1/reranking", parse_rerank},
+    {"GET", "/tokenizer_info", tokenizer_info},
+    {"GET", "/props", props},
+    {"GET", "/slots", slots},
+    {"POST", "/v1/requests/{id}/cancel", cancel, false},
+    {"GET", kDraftingPath, DraftingUpgrade{}},
 };
 
 // The text that "{id}" of `pattern` matches; empty if the pattern has none; nullopt: `path` does not match.
@@ -60,12 +60,6 @@ std::optional<std::string_view> fit(std::string_view pattern, std::string_view p
   return argument;
 }
 
-}  // namespace
-
-std::span<const RouteRow> route_table() { return kRoutes; }
-
-namespace {
-
 RouteMatch match_exactly(std::string_view method, std::string_view path) {
   RouteMatch match;
   for (const RouteRow& row : kRoutes) {
@@ -82,6 +76,8 @@ RouteMatch match_exactly(std::string_view method, std::string_view path) {
 }
 
 }  // namespace
+
+std::span<const RouteRow> route_table() { return kRoutes; }
 
 RouteMatch match_route(std::string_view method, std::string_view path) {
   if (method == "HEAD") method = "GET";

@@ -1,50 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "server/http/route.h"
+
 namespace outrider {
-
-enum class Route : uint8_t {
-  kPage,
-  kHealth,
-  kMetrics,
-  kVersion,
-  kStats,
-  kModels,
-  kModel,
-  kChatCompletions,
-  kCompletions,
-  kResponses,
-  kMessages,
-  kInfill,
-  kResponse,
-  kDeleteResponse,
-  kResponseInput,
-  kChatTokens,
-  kResponseTokens,
-  kMessageTokens,
-  kTokenize,
-  kDetokenize,
-  kApplyTemplate,
-  kEmbeddings,
-  kRerank,
-  kTokenizerInfo,
-  kProps,
-  kSlots,
-  kCancel,
-  kDrafting,
-};
-
-struct RouteRow {
-  Route route;
-  std::string_view method;
-  std::string_view pattern;  // "{id}" matches one segment
-  bool needs_model = false;  // 503 before it is loaded
-};
 
 // All routes of the server.
 std::span<const RouteRow> route_table();

@@ -12,11 +12,11 @@ TEST(Router, FindsEveryRouteAndNothingElse) {
   EXPECT_EQ(match_route("POST", "/v1/requests/a-1/cancel").argument, "a-1");
   EXPECT_EQ(match_route("GET", "/v1/completions").allowed, "POST");
   EXPECT_EQ(match_route("POST", "/chat/completions").row, match_route("POST", "/v1/chat/completions").row);
-  EXPECT_EQ(match_route("HEAD", "/models").row->route, Route::kModels);
-  EXPECT_EQ(match_route("GET", "/v1/responses/a").row->route, Route::kResponse);
-  EXPECT_EQ(match_route("DELETE", "/v1/responses/a").row->route, Route::kDeleteResponse);
+  EXPECT_EQ(match_route("HEAD", "/models").row->pattern, "/v1/models");
+  EXPECT_EQ(match_route("GET", "/v1/responses/a").row->pattern, "/v1/responses/{id}");
+  EXPECT_EQ(match_route("DELETE", "/v1/responses/a").row->method, "DELETE");
   EXPECT_EQ(match_route("POST", "/v1/responses/a").allowed, "DELETE, GET");
-  EXPECT_EQ(match_route("GET", "/v1/responses/a/input_items").row->route, Route::kResponseInput);
+  EXPECT_EQ(match_route("GET", "/v1/responses/a/input_items").row->pattern, "/v1/responses/{id}/input_items");
   EXPECT_EQ(match_route("GET", "/v1/responses/a/input_items").argument, "a");
   for (const char* path :
        {"", "//", "/v1", "/v1/models/", "/v1/requests//cancel", "/v1/requests/a/b/cancel", "/health/"}) {

@@ -57,7 +57,7 @@ ServedModel coder() {
 std::string infill_prompt(const ServedModel& model, const std::string& body) {
   CallContext context;
   context.model = &model;
-  const auto call = parse_call(Endpoint::kInfill, body, context);
+  const auto call = parse_call(parse_infill, body, context);
   return call.ok() ? model.tokenizer->decode((*call)->requests()[0].prompt, false) : call.error().message;
 }
 
@@ -79,7 +79,7 @@ TEST(FillInMiddle, AnswersAsLlamaServerDoes) {
   context.model = &model;
   for (const bool streams : {false, true}) {
     const auto call =
-        parse_call(Endpoint::kInfill,
+        parse_call(parse_infill,
                    std::string(R"({"input_prefix":"a","stream":)") + (streams ? "true}" : "false}"), context);
     ASSERT_TRUE(call.ok()) << call.error().message;
     std::string events;

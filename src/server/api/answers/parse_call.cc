@@ -96,13 +96,6 @@ ApiResult<std::vector<Request>> chat_requests(ChatSpec& spec, const CallContext&
   return requests;
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_chat(const RequestField& root, const CallContext& context) {
-  OUTRIDER_TRY(ChatSpec spec, read_chat_request(root, context));
-  OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "messages"));
-  return std::unique_ptr<GenerationCall>(
-      std::make_unique<ChatAnswer>(std::move(spec), context, std::move(requests)));
-}
-
 // Error: a field of the chat that an answer in another form has no place for.
 ApiStatus check_plain_answer(const GenerationSpec& spec) {
   if (spec.prompt_logprobs >= 0) return field_error("prompt_logprobs", "expected no such field here");
@@ -111,8 +104,16 @@ ApiStatus check_plain_answer(const GenerationSpec& spec) {
   return api_ok();
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_responses(const RequestField& root,
-                                                           const CallContext& context) {
+}  // namespace
+
+ParsedCall parse_chat(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(ChatSpec spec, read_chat_request(root, context));
+  OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "messages"));
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<ChatAnswer>(std::move(spec), context, std::move(requests)));
+}
+
+ParsedCall parse_responses(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(ResponsesSpec spec, read_responses_request(root, context));
   OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
   OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "input"));
@@ -120,8 +121,7 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_responses(const RequestField& r
       std::make_unique<ResponsesAnswer>(std::move(spec), context, std::move(requests)));
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_messages(const RequestField& root,
-                                                          const CallContext& context) {
+ParsedCall parse_messages(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(ChatSpec spec, read_messages_request(root, context));
   OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
   OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "messages"));
@@ -129,8 +129,7 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_messages(const RequestField& ro
       std::make_unique<MessagesAnswer>(std::move(spec), context, std::move(requests)));
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_completion(const RequestField& root,
-                                                            const CallContext& context) {
+ParsedCall parse_completion(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(const CompletionSpec spec, read_completion_request(root, context));
   std::vector<Request> requests;
   for (const CompletionPrompt& prompt : spec.prompts) {
@@ -144,8 +143,7 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_completion(const RequestField& 
       std::make_unique<CompletionAnswer>(spec, context, std::move(requests)));
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_infill(const RequestField& root,
-                                                        const CallContext& context) {
+ParsedCall parse_infill(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(const CompletionSpec spec, read_infill_request(root, context));
   OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
   std::vector<Request> requests;
@@ -157,8 +155,7 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_infill(const RequestField& root
   return std::unique_ptr<GenerationCall>(std::make_unique<InfillAnswer>(spec, std::move(requests)));
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_embeddings(const RequestField& root,
-                                                            const CallContext& context) {
+ParsedCall parse_embeddings(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(EmbeddingsSpec spec, read_embeddings_request(root, context));
   std::vector<Request> requests;
   for (const CompletionPrompt& input : spec.prompts) {
@@ -169,8 +166,7 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_embeddings(const RequestField& 
       std::make_unique<EmbeddingsAnswer>(std::move(spec), std::move(requests)));
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_rerank(const RequestField& root,
-                                                        const CallContext& context) {
+ParsedCall parse_rerank(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(RerankSpec spec, read_rerank_request(root, context));
   std::vector<Request> requests;
   for (const std::vector<TokenId>& prompt : spec.prompts) {
@@ -184,28 +180,9 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_rerank(const RequestField& root
       std::make_unique<RerankAnswer>(std::move(spec), std::move(requests)));
 }
 
-}  // namespace
-
-ApiResult<std::unique_ptr<GenerationCall>> parse_call(Endpoint endpoint, std::string_view body,
-                                                      const CallContext& context) {
+ParsedCall parse_call(ParseFunction parse, std::string_view body, const CallContext& context) {
   OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, context.limits.json_depth));
-  switch (endpoint) {
-    case Endpoint::kChatCompletions:
-      return parse_chat(parsed.root(), context);
-    case Endpoint::kResponses:
-      return parse_responses(parsed.root(), context);
-    case Endpoint::kMessages:
-      return parse_messages(parsed.root(), context);
-    case Endpoint::kInfill:
-      return parse_infill(parsed.root(), context);
-    case Endpoint::kEmbeddings:
-      return parse_embeddings(parsed.root(), context);
-    case Endpoint::kRerank:
-      return parse_rerank(parsed.root(), context);
-    case Endpoint::kCompletions:
-      break;
-  }
-  return parse_completion(parsed.root(), context);
+  return parse(parsed.root(), context);
 }
 
 }  // namespace outrider

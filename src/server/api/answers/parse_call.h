@@ -7,12 +7,24 @@
 #include "server/api/api_error.h"
 #include "server/api/call_context.h"
 #include "server/api/generation_call.h"
+#include "server/api/request_field.h"
 
 namespace outrider {
 
-// Reads and checks the body of a call, and does all of its work that may take long: template, tokens and
+// Reads and checks the fields of a call, and does all of its work that may take long: template, tokens and
 // grammar. Errors name the field. `context.model` must outlive the call.
-ApiResult<std::unique_ptr<GenerationCall>> parse_call(Endpoint endpoint, std::string_view body,
-                                                      const CallContext& context);
+using ParsedCall = ApiResult<std::unique_ptr<GenerationCall>>;
+using ParseFunction = ParsedCall (*)(const RequestField& root, const CallContext& context);
+
+ParsedCall parse_chat(const RequestField& root, const CallContext& context);
+ParsedCall parse_completion(const RequestField& root, const CallContext& context);
+ParsedCall parse_responses(const RequestField& root, const CallContext& context);
+ParsedCall parse_messages(const RequestField& root, const CallContext& context);
+ParsedCall parse_infill(const RequestField& root, const CallContext& context);
+ParsedCall parse_embeddings(const RequestField& root, const CallContext& context);
+ParsedCall parse_rerank(const RequestField& root, const CallContext& context);
+
+// Parses the bytes of a body first.
+ParsedCall parse_call(ParseFunction parse, std::string_view body, const CallContext& context);
 
 }  // namespace outrider

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 ApiResult<std::unique_ptr<GenerationCall>> embeddings_call(const TestServedModel& model,
                                                            const std::string& body) {
-  return parse_call(Endpoint::kEmbeddings, body, model.context());
+  return parse_call(parse_embeddings, body, model.context());
 }
 
 // Embeds texts as means of four numbers.
@@ -127,7 +127,7 @@ class RankingModel : public TestServedModel {
 
 ApiResult<std::unique_ptr<GenerationCall>> rerank_call(const TestServedModel& model,
                                                        const std::string& body) {
-  return parse_call(Endpoint::kRerank, body, model.context());
+  return parse_call(parse_rerank, body, model.context());
 }
 
 TEST(Rerank, OrdersDocumentsByTheProbabilityOfYes) {
@@ -178,7 +178,7 @@ TEST(Rerank, ErrorsNameTheField) {
 
 TEST(Rerank, IsAnsweredByRerankersAndEmbeddingsByOtherModels) {
   TestServedModel model;
-  const auto ranks = parse_call(Endpoint::kRerank, R"({"query":"a","documents":["b"]})", model.context());
+  const auto ranks = parse_call(parse_rerank, R"({"query":"a","documents":["b"]})", model.context());
   ASSERT_FALSE(ranks.ok());
   EXPECT_EQ(ranks.error().status, 501);
   EXPECT_THAT(ranks.error().message, testing::HasSubstr("--pooling rank"));

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every field of both endpoints with null, wrong types and extreme values.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
+#include "config/option_table.h"
 #include "server/api/answers/test_model.h"
 
 namespace outrider {
@@ -138,8 +142,8 @@ void expect_outcome(const ApiResult<std::unique_ptr<GenerationCall>>& call, cons
 }
 
 template <typename Fields>
-Tally try_all(const TestServedModel& model, Endpoint endpoint, const Fields& fields) {
-  const bool is_chat = endpoint == Endpoint::kChatCompletions;
+Tally try_all(const TestServedModel& model, ParseFunction parse, const Fields& fields) {
+  const bool is_chat = parse == parse_chat;
   const std::string base = is_chat ? R"("messages":[{"role":"user","content":"Hi"}])" : R"("prompt":"Hi")";
   Tally tally;
   for (const FieldCase& field : fields) {
@@ -150,7 +154,7 @@ Tally try_all(const TestServedModel& model, Endpoint endpoint, const Fields& fie
       body.append("\"").append(field.name).append("\":").append(value).append("}");
       const bool is_null = value == "null" && !replaces_base;
       const bool is_accepted = is_null || field.accepted.contains(value);
-      const auto call = parse_call(endpoint, body, model.context());
+      const auto call = parse_call(parse, body, model.context());
       expect_outcome(call, field, value, is_accepted);
       ++tally.bodies;
       tally.accepted += call.ok() ? 1 : 0;
@@ -158,7 +162,7 @@ Tally try_all(const TestServedModel& model, Endpoint endpoint, const Fields& fie
     // An object with one key twice.
     const std::string twice =
         "{" + base + ",\"" + std::string(field.name) + "\":null,\"" + std::string(field.name) + "\":null}";
-    const auto call = parse_call(endpoint, twice, model.context());
+    const auto call = parse_call(parse, twice, model.context());
     EXPECT_FALSE(call.ok()) << twice;
     ++tally.bodies;
   }
@@ -169,14 +173,49 @@ TEST(RequestFields, TakeWhatTheyShouldAndNameThemselvesElse) {
   const TestServedModel model;
   Tally total;
   for (const Tally& tally :
-       {try_all(model, Endpoint::kChatCompletions, kCommon), try_all(model, Endpoint::kCompletions, kCommon),
-        try_all(model, Endpoint::kChatCompletions, kChat),
-        try_all(model, Endpoint::kCompletions, kCompletion)}) {
+       {try_all(model, parse_chat, kCommon), try_all(model, parse_completion, kCommon),
+        try_all(model, parse_chat, kChat), try_all(model, parse_completion, kCompletion)}) {
     total.bodies += tally.bodies;
     total.accepted += tally.accepted;
   }
   EXPECT_GE(total.bodies, 2000);
   EXPECT_GE(total.accepted, 200);
+}
+
+// The error of a completion that has this value in a field of the option table; empty: none.
+std::string field_error(const TestServedModel& model, std::string_view name, const std::string& value) {
+  const size_t dot = name.find('.');
+  const std::string member =
+      dot == std::string_view::npos
+          ? fmt::format(R"("{}":{})", name, value)
+          : fmt::format(R"("{}":{{"{}":{}}})", name.substr(0, dot), name.substr(dot + 1), value);
+  const auto call = model.completion(R"({"prompt":"Hi",)" + member + "}");
+  return call.ok() ? "" : call.error().message;
+}
+
+TEST(RequestFields, HaveTheRangesOfTheOptionTable) {
+  const TestServedModel model;
+  int fields = 0;
+  for (const OptionRow& row : option_table()) {
+    const bool is_whole = row.type() == OptionType::kInteger;
+    if (row.http.name.empty() || (!is_whole && row.type() != OptionType::kNumber)) continue;
+    ++fields;
+    const NumberRange range = http_range(row.http.name);
+    for (const auto& [bound, sign] : {std::pair(range.min, -1), std::pair(range.max, 1)}) {
+      const bool is_large = std::abs(bound) > 1e18;
+      const int64_t whole = whole_bound(bound);
+      const std::string inside = is_whole ? std::to_string(whole) : fmt::format("{}", bound);
+      const std::string outside = !is_whole  ? fmt::format("{}", bound + sign * 0.25 * (std::abs(bound) + 1))
+                                  : is_large ? inside + "0"
+                                             : std::to_string(whole + sign);
+      // A number of tokens within its range may still be too large for the context.
+      EXPECT_THAT(field_error(model, row.http.name, inside),
+                  testing::Not(testing::ContainsRegex("(number|integer) from")));
+      EXPECT_THAT(field_error(model, row.http.name, outside), testing::ContainsRegex("a number|an integer"))
+          << row.http.name << " " << outside;
+    }
+  }
+  EXPECT_GT(fields, 11);
 }
 
 std::string param_of(const TestServedModel& model, const std::string& members) {

@@ -54,19 +54,19 @@ class TestServedModel {
     return context;
   }
   ApiResult<std::unique_ptr<GenerationCall>> chat(std::string_view body) const {
-    return parse_call(Endpoint::kChatCompletions, body, context());
+    return parse_call(parse_chat, body, context());
   }
   ApiResult<std::unique_ptr<GenerationCall>> completion(std::string_view body) const {
-    return parse_call(Endpoint::kCompletions, body, context());
+    return parse_call(parse_completion, body, context());
   }
   ApiResult<std::unique_ptr<GenerationCall>> response(std::string_view body) const {
-    return parse_call(Endpoint::kResponses, body, context());
+    return parse_call(parse_responses, body, context());
   }
   ApiResult<std::unique_ptr<GenerationCall>> message(std::string_view body) const {
-    return parse_call(Endpoint::kMessages, body, context());
+    return parse_call(parse_messages, body, context());
   }
   ApiResult<std::unique_ptr<GenerationCall>> infill(std::string_view body) const {
-    return parse_call(Endpoint::kInfill, body, context());
+    return parse_call(parse_infill, body, context());
   }
   void set_id(std::string id) { id_ = std::move(id); }
   std::vector<TokenId> tokens(std::string_view text) const {

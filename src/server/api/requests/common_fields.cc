@@ -5,29 +5,24 @@
 #include <charconv>
 
 #include "base/quote.h"
+#include "config/option_table.h"
 #include "server/api/requests/output_form.h"
 #include "server/api/requests/speculative_fields.h"
 
 namespace outrider {
 namespace {
 
-constexpr int64_t kMaxTokens = int64_t{1} << 31;
-
-template <double SamplingParams::*kMember>
-ApiStatus read_sampling(const RequestField& field, GenerationSpec& spec, double min, double max) {
-  OUTRIDER_TRY(spec.request.sampling.*kMember, field.number(min, max));
-  return api_ok();
+// A whole number within the range of a field of the option table.
+ApiResult<int64_t> integer_of(const RequestField& field, std::string_view name) {
+  const NumberRange range = http_range(name);
+  return field.integer(whole_bound(range.min), whole_bound(range.max));
 }
+
+int64_t most_tokens() { return whole_bound(http_range("max_tokens").max); }
 
 template <bool GenerationSpec::*kMember>
 ApiStatus read_flag(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(spec.*kMember, field.boolean());
-  return api_ok();
-}
-
-template <bool Request::*kMember>
-ApiStatus read_request_flag(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.request.*kMember, field.boolean());
   return api_ok();
 }
 
@@ -41,13 +36,13 @@ ApiStatus read_model(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_top_k(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t top_k, field.integer(-1, INT32_MAX));
+  OUTRIDER_TRY(const int64_t top_k, integer_of(field, "top_k"));
   spec.request.sampling.top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));
   return api_ok();
 }
 
 ApiStatus read_seed(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t seed, field.integer(INT64_MIN, INT64_MAX));
+  OUTRIDER_TRY(const int64_t seed, integer_of(field, "seed"));
   if (seed != -1) spec.seed = static_cast<uint64_t>(seed);  // -1: random, as in vLLM and llama-server
   return api_ok();
 }
@@ -59,19 +54,19 @@ ApiStatus read_n(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_prompt_logprobs(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t count, field.integer(0, spec.limits->top_logprobs));
+  OUTRIDER_TRY(const int64_t count, integer_of(field, "prompt_logprobs"));
   spec.prompt_logprobs = static_cast<int>(count);
   return api_ok();
 }
 
 ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.max_tokens, field.integer(0, kMaxTokens));
+  OUTRIDER_TRY(spec.max_tokens, integer_of(field, "max_tokens"));
   return api_ok();
 }
 
 // llama-server's name of max_tokens; -1 means no limit.
 ApiStatus read_n_predict(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t max, field.integer(-1, kMaxTokens));
+  OUTRIDER_TRY(const int64_t max, field.integer(-1, most_tokens()));
   if (max >= 0) spec.max_tokens = max;
   return api_ok();
 }
@@ -79,7 +74,7 @@ ApiStatus read_n_predict(const RequestField& field, GenerationSpec& spec) {
 // llama-server's window of the repetition penalty. Here the penalty covers prompt and output, which is its
 // -1.
 ApiStatus read_penalty_window(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t window, field.integer(-1, kMaxTokens));
+  OUTRIDER_TRY(const int64_t window, field.integer(-1, most_tokens()));
   spec.penalty_window = window;
   return api_ok();
 }
@@ -105,7 +100,7 @@ ApiStatus read_stop_tokens(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_logit_bias(const RequestField& field, GenerationSpec& spec) {
-  constexpr double kMax = 100;
+  const NumberRange range = http_range("logit_bias");
   OUTRIDER_TRY(const auto members, field.members(static_cast<size_t>(spec.limits->logit_bias)));
   spec.request.sampling.logit_bias.clear();
   for (const RequestField& member : members) {
@@ -118,14 +113,9 @@ ApiStatus read_logit_bias(const RequestField& field, GenerationSpec& spec) {
       return member.error("expected a token id below " + std::to_string(spec.model->vocab_size) +
                           " as key, found " + quote(key));
     }
-    OUTRIDER_TRY(const double bias, member.number(-kMax, kMax));
+    OUTRIDER_TRY(const double bias, member.number(range.min, range.max));
     spec.request.sampling.logit_bias.emplace_back(token, static_cast<float>(bias));
   }
-  return api_ok();
-}
-
-ApiStatus read_min_tokens(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.request.rules.min_tokens, field.integer(0, kMaxTokens));
   return api_ok();
 }
 
@@ -168,7 +158,7 @@ ApiStatus read_bad_words(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_prompt_limit(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t limit, field.integer(-1, kMaxTokens));
+  OUTRIDER_TRY(const int64_t limit, field.integer(-1, most_tokens()));
   if (limit == 0) return field.error("expected -1, or 1 and more, found 0");
   spec.prompt_limit = limit;
   return api_ok();
@@ -191,24 +181,13 @@ ApiStatus read_stream_options(const RequestField& field, GenerationSpec& spec) {
 
 using Rule = FieldRule<GenerationSpec>;
 
-// NOLINTBEGIN
-#define OUTRIDER_NUMBER(name, min, max)                                                                     \
-  Rule {                                                                                                    \
-#name, [](const RequestField& field,                                                                    \
-              GenerationSpec& spec) { return read_sampling<&SamplingParams::name>(field, spec, min, max); } \
-  }
-// NOLINTEND
+// Fields that are read otherwise than into the member that the option table names. All others are found
+// there.
 constexpr Rule kGenerationRules[] = {
     {"model", read_model},
-    OUTRIDER_NUMBER(temperature, 0, 2),
-    OUTRIDER_NUMBER(top_p, 1e-6, 1),
-    OUTRIDER_NUMBER(min_p, 0, 1),
-    OUTRIDER_NUMBER(presence_penalty, -2, 2),
-    OUTRIDER_NUMBER(frequency_penalty, -2, 2),
-    OUTRIDER_NUMBER(repetition_penalty, 0.01, 100),
     {"repeat_penalty",
      [](const RequestField& field, GenerationSpec& spec) {
-       return read_sampling<&SamplingParams::repetition_penalty>(field, spec, 0.01, 100);
+       return read_parameter(field, *find_http_field("repetition_penalty"), spec.request);
      }},
     {"repeat_last_n", read_penalty_window},
     {"n_predict", read_n_predict},
@@ -220,12 +199,9 @@ constexpr Rule kGenerationRules[] = {
     {"stop", read_stop_strings},
     {"stop_token_ids", read_stop_tokens},
     {"logit_bias", read_logit_bias},
-    {"min_tokens", read_min_tokens},
     {"allowed_token_ids", read_allowed_tokens},
     {"bad_words", read_bad_words},
     {"truncate_prompt_tokens", read_prompt_limit},
-    {"ignore_eos", read_request_flag<&Request::ignore_eos>},
-    {"skip_special_tokens", read_request_flag<&Request::skip_special>},
     {"include_stop_str_in_output", read_flag<&GenerationSpec::include_stop>},
     {"return_token_ids", read_flag<&GenerationSpec::return_token_ids>},
     {"stream", read_flag<&GenerationSpec::streams>},
@@ -240,7 +216,6 @@ constexpr Rule kGenerationRules[] = {
     {"json_schema", read_guided_json},
     {"grammar", read_guided_grammar},
 };
-#undef OUTRIDER_NUMBER
 
 // Fields of other servers whose other values would change the output.
 constexpr UnsupportedField kUnsupported[] = {
@@ -333,6 +308,7 @@ ApiStatus read_stop_strings(const RequestField& field, GenerationSpec& spec) {
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
   if (const Rule* rule = find_rule<GenerationSpec>(kGenerationRules, field.key()))
     return rule->read(field, spec);
+  if (const OptionRow* row = find_http_field(field.key())) return read_parameter(field, *row, spec.request);
   const auto* unsupported =
       std::find_if(std::begin(kUnsupported), std::end(kUnsupported),
                    [&](const UnsupportedField& candidate) { return candidate.name == field.key(); });

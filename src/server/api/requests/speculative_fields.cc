@@ -9,13 +9,12 @@
 namespace outrider {
 namespace {
 
-constexpr int64_t kMaxDraftTokens = 1024;
-constexpr int64_t kMaxLevels = 64;
 constexpr size_t kMaxMethods = 32;
 
-ApiStatus read_enabled(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.request.speculation.enabled, field.boolean());
-  return api_ok();
+// A field of "speculative" that the option table has.
+ApiStatus read_row(const RequestField& field, GenerationSpec& spec) {
+  const std::string name = "speculative." + std::string(field.key());
+  return read_parameter(field, *find_http_field(name), spec.request);
 }
 
 ApiStatus read_mode(const RequestField& field, GenerationSpec& spec) {
@@ -24,24 +23,6 @@ ApiStatus read_mode(const RequestField& field, GenerationSpec& spec) {
   RequestSpeculation& speculation = spec.request.speculation;
   speculation.enabled = mode != 0;
   if (mode != 0) speculation.is_auto = mode == 2;
-  return api_ok();
-}
-
-ApiStatus read_budget(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t budget, field.integer(1, kMaxDraftTokens));
-  spec.request.speculation.max_draft_tokens = static_cast<int>(budget);
-  return api_ok();
-}
-
-ApiStatus read_length(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t levels, field.integer(1, kMaxLevels));
-  spec.request.speculation.max_draft_len = static_cast<int>(levels);
-  return api_ok();
-}
-
-ApiStatus read_children(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t children, field.integer(1, kMaxLevels));
-  spec.request.speculation.max_children = static_cast<int>(children);
   return api_ok();
 }
 
@@ -75,9 +56,8 @@ ApiStatus read_trace(const RequestField& field, GenerationSpec& spec) {
 }
 
 constexpr FieldRule<GenerationSpec> kSpeculativeRules[] = {
-    {"enabled", read_enabled},       {"mode", read_mode},
-    {"budget", read_budget},         {"max_draft_len", read_length},
-    {"max_children", read_children}, {"method", read_method},
+    {"enabled", read_row},           {"mode", read_mode},        {"budget", read_row},
+    {"max_draft_len", read_row},     {"max_children", read_row}, {"method", read_method},
     {"acceptance", read_acceptance}, {"trace", read_trace}};
 
 }  // namespace

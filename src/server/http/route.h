@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "server/api/answers/parse_call.h"
+#include "server/http/reply.h"
+#include "server/http/service.h"
+
+namespace outrider {
+
+// The request of a plain answer.
+struct PlainCall {
+  std::string argument;  // the text that "{id}" of the pattern matched
+  uint64_t scope = 0;    // of the client's key
+};
+
+// The ways in which the requests of a route are answered:
+// - at once, on the I/O thread, because it needs no work of the engine
+using PlainFunction = Reply (*)(Service& service, const PlainCall& call);
+// - by the worker, without the engine: from the body of the request to the body of the answer
+using TextFunction = ApiResult<std::string> (*)(std::string_view body, const ServedModel& model,
+                                                const ApiLimits& limits);
+// - by the engine, after the worker has read the request (ParseFunction)
+// - by a conversation of the drafting protocol
+struct DraftingUpgrade {};
+
+struct RouteRow {
+  std::string_view method;
+  std::string_view pattern;  // "{id}" matches one segment
+  std::variant<PlainFunction, TextFunction, ParseFunction, DraftingUpgrade> function;
+  bool needs_model = true;  // 503 before it is loaded
+  bool is_public = false;   // no host name and no key is asked for
+
+  // It takes a place in the queue.
+  bool is_queued() const {
+    return std::holds_alternative<TextFunction>(function) || std::holds_alternative<ParseFunction>(function);
+  }
+};
+
+// Plain answers (plain_answers.cc).
+Reply chat_page(Service& service, const PlainCall& call);
+Reply health(Service& service, const PlainCall& call);
+Reply metrics(Service& service, const PlainCall& call);
+Reply version(Service& service, const PlainCall& call);
+Reply stats(Service& service, const PlainCall& call);
+Reply models(Service& service, const PlainCall& call);
+Reply model(Service& service, const PlainCall& call);
+Reply stored_response(Service& service, const PlainCall& call);
+Reply response_input(Service& service, const PlainCall& call);
+Reply delete_response(Service& service, const PlainCall& call);
+Reply tokenizer_info(Service& service, const PlainCall& call);
+Reply props(Service& service, const PlainCall& call);
+Reply slots(Service& service, const PlainCall& call);
+Reply cancel(Service& service, const PlainCall& call);
+
+}  // namespace outrider

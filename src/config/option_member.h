@@ -197,7 +197,7 @@ constexpr auto named() {
   return made;
 }
 
-// A member whose text has a form of its own, which kRead reads and `text`, if it is given, writes.
+// A member whose text has its own form, which kRead reads and `text`, if it is given, writes.
 template <auto kRead, typename Root>
 constexpr Member<Root> read_by(OptionType type = OptionType::kText,
                                std::string (*text)(const Root&) = nullptr) {
@@ -208,7 +208,7 @@ constexpr Member<Root> read_by(OptionType type = OptionType::kText,
   return made;
 }
 
-// What a row says about the values that it takes.
+// The values that a row takes.
 struct ValueRule {
   OptionType type = OptionType::kText;
   NumberRange range = {};

@@ -166,7 +166,8 @@ constexpr std::string_view kMethodsText =
     "\n## Methods\n\n"
     "A method is the `decoding_type` of `--speculative`; letter case, `-` and `_` do not matter. Its usual "
     "tree is\n"
-    "drafted where no key asks for another; numbers that are not named here are those of the keys below.\n\n"
+    "drafted where no key asks for another; numbers that are not named here are the defaults of the keys "
+    "below.\n\n"
     "| method | also | needs | usual tree | drafts |\n|---|---|---|---|---|\n";
 
 constexpr std::string_view kSpeculationText =

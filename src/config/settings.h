@@ -148,14 +148,14 @@ struct Settings {
   bool speculation_given = false;  // engine.speculation was asked for, not the default
   std::string shape, draft_shape;  // random weights of these shapes instead of a model
 
-  // Of several commands.
+  // Several commands read these.
   PromptInput input;
   PromptSetOptions prompts;
   std::optional<std::string> system_message;
   std::filesystem::path trace_file;  // a page about every step; empty: none
   RemoteTarget remote;
 
-  // Of one command each, or of one family of commands.
+  // One command, or one family of commands, reads each of these.
   GenerateOptions generate;
   TokenizeOptions tokenize;
   BenchOptions bench;

@@ -100,7 +100,7 @@ Status take_schedule(SpeculativeConfig& config, std::vector<BatchDraftLen> rows)
 constexpr int64_t kMaxBatch = 1 << 20;
 
 // [[1,4],[5,2],[33,0]]: levels from a batch size on; [[1,4,4],[5,32,2]]: levels from one batch size to
-// another, and those of the last row beyond it (vLLM).
+// another, and the levels of the last row beyond it (vLLM).
 Status assign_by_batch(Config& config, const OptionValue& value) {
   const std::string_view text = value.text();
   const auto lists = integer_lists(text, kMaxBatch);
@@ -316,7 +316,7 @@ const SpeculativeKey kKeys[] = {
          keys_of(Method::kMtp) | keys_of(Method::kMoa) | keys_of(Method::kDFlash),
      .member = option<&Options::speculative_token_map>(),
      .help = "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a draft model or a "
-             "head that uses the target's output head: frequent tokens alone make drafts from a large vocabulary cheaper "
+             "head that uses the target's output head; frequent ones make drafts from a large vocabulary cheaper "
              "(FR-Spec)"},
     {.name = "vocabulary_match",
      .methods = keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer),

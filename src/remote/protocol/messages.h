@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between a client that drafts and a server that verifies (docs/remote.md). Tokens of the output
+// The messages between a client that drafts and a server that verifies (docs/guides/remote.md). Output tokens
 // are addressed by their index in it, so a message that comes twice, or after a break, changes nothing.
 #pragma once
 

@@ -10,31 +10,32 @@
 namespace outrider {
 namespace {
 
-template <WeightLayout (*layout_of)(DType)>
-KernelTable make_table(std::string_view name, const IsaOps& ops) {
-  const auto layout = [](const MatrixSource& source) {
-    return packed_layout(source, layout_of(source.dtype));
-  };
-  return {ops, name, layout, pack_panels};
-}
-
 struct Level {
   KernelTable table;
   std::string refusal;  // empty: this machine can run it
 };
 
+// `make_ops` is compiled for the level's own processors, so that even a call to it is theirs.
+template <WeightLayout (*layout_of)(DType)>
+Level make_level(std::string_view name, IsaOps (*make_ops)(), const std::string& refusal) {
+  const auto layout = [](const MatrixSource& source) {
+    return packed_layout(source, layout_of(source.dtype));
+  };
+  return {{refusal.empty() ? make_ops() : IsaOps{}, name, layout, pack_panels}, refusal};
+}
+
 #if defined(__x86_64__)
 std::vector<Level> make_levels() {
   const CpuFeatures& cpu = cpu_features();
   // These use the byte products that the processor has; the bits are the same with any of them.
-  const IsaOps avx2 = cpu.avx_vnni ? avx2_vnni_ops() : avx2_ops();
-  const IsaOps avx512 = cpu.avx512_vnni ? avx512_vnni_ops() : avx512_ops();
+  const auto avx2 = cpu.avx_vnni ? avx2_vnni_ops : avx2_ops;
+  const auto avx512 = cpu.avx512_vnni ? avx512_vnni_ops : avx512_ops;
   std::vector<Level> all = {
-      {make_table<stored_layout>("reference", reference_ops()), ""},
-      {make_table<dot_layout>("avx2", avx2), cpu.avx2_refusal},
-      {make_table<dot_layout>("avx512", avx512), cpu.avx512_refusal},
-      {make_table<pair_layout>("avx512_bf16", avx512_bf16_ops()), cpu.avx512_bf16_refusal},
-      {make_table<tile_layout>("amx", amx_ops()), cpu.amx_refusal},
+      make_level<stored_layout>("reference", reference_ops, ""),
+      make_level<dot_layout>("avx2", avx2, cpu.avx2_refusal),
+      make_level<dot_layout>("avx512", avx512, cpu.avx512_refusal),
+      make_level<pair_layout>("avx512_bf16", avx512_bf16_ops, cpu.avx512_bf16_refusal),
+      make_level<tile_layout>("amx", amx_ops, cpu.amx_refusal),
   };
   if (!cpu.fast_bf16_pairs) std::swap(all[2], all[3]);
   return all;
@@ -42,10 +43,10 @@ std::vector<Level> make_levels() {
 #else
 std::vector<Level> make_levels() {
   const CpuFeatures& cpu = cpu_features();
-  return {{make_table<stored_layout>("reference", reference_ops()), ""},
-          {make_table<dot_layout>("neon", neon_ops()), cpu.neon_refusal},
-          {make_table<dot_layout>("i8mm", i8mm_ops()), cpu.i8mm_refusal},
-          {make_table<pair_layout>("bf16", bf16_ops()), cpu.bf16_refusal}};
+  return {make_level<stored_layout>("reference", reference_ops, ""),
+          make_level<dot_layout>("neon", neon_ops, cpu.neon_refusal),
+          make_level<dot_layout>("i8mm", i8mm_ops, cpu.i8mm_refusal),
+          make_level<pair_layout>("bf16", bf16_ops, cpu.bf16_refusal)};
 }
 #endif
 

@@ -34,16 +34,16 @@ struct Record {
 Record g_record;
 
 struct RecordedTable {
-  IsaOps ops;
+  IsaOps (*ops)();           // for the table's own processors
   std::vector<DType> types;  // with its own products
 };
 
 const std::map<std::string_view, RecordedTable>& recorded_tables() {
   using enum DType;
   static const std::map<std::string_view, RecordedTable> all = {
-      {"avx2", {recorded_avx2_ops(), {kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
-      {"avx512", {recorded_avx512_vnni_ops(), {kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
-      {"avx512_bf16", {recorded_avx512_bf16_ops(), {kBF16}}}};
+      {"avx2", {recorded_avx2_ops, {kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
+      {"avx512", {recorded_avx512_vnni_ops, {kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
+      {"avx512_bf16", {recorded_avx512_bf16_ops, {kBF16}}}};
   return all;
 }
 
@@ -53,7 +53,7 @@ const RecordedTable* g_table = nullptr;
 // is read before a prefetch could be of use.
 int64_t missed_bytes(const KernelTable& table, const PackedMatrix& weights, int64_t rows) {
   KernelTable recorded = table;
-  recorded.linear = g_table->ops.linear;
+  recorded.linear = g_table->ops().linear;
   g_record = {{weights.data.data(), static_cast<size_t>(weights.bytes())},
               std::vector<bool>(static_cast<size_t>(weights.bytes() / kLine + 1))};
   product(recorded, weights, random_floats(static_cast<size_t>(rows * weights.k), 1), rows, 1);

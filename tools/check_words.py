@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails on comments and documents that are hard to read: a pronoun in place of a noun ("those of", "that of"), a
 sentence of more than 35 words, or a sentence without a subject. Pronouns may not be far more frequent than in other
-projects. It also fails on titles of new commits that are not `area: verb object`, and on names of methods in quotes
-outside the table of methods. Usage: tools/check_words.py [PATH...]   (with paths: only these, and no rates)"""
+projects. It also fails on titles of new commits that are not `area: verb object`, on names of methods in quotes
+outside the table of methods, and on documents that are too long. Usage: tools/check_words.py [PATH...]   (with paths: only these, and no rates)"""
 
 import ast
 import pathlib
@@ -13,6 +13,10 @@ import sys
 
 MAX_SENTENCE_WORDS = 35
 MAX_TITLE = 72
+MAX_README_WORDS = 700
+MAX_PAGE_WORDS = 2500
+MAX_DOCS_WORDS = 35000
+GENERATED_PAGES = ("docs/reference/options.md", "docs/reference/coming_from.md")
 # Occurrences in 1,000 words of comments, and of documents, at most: the highest rates of four other code bases.
 MAX_RATES = {"those": 0.24, "whose": 0.56, "alone": 0.1, "of its own": 0.05}
 PRONOUN_OF = re.compile(r"(?<![\"`])\b(those|that) of\b", re.I)
@@ -124,6 +128,19 @@ def title_problems(root):
             yield f"commit {line}: the title is not 'area: verb object' of at most {MAX_TITLE} characters"
 
 
+def length_problems(root):
+    """Pages that programs write may be longer than others, but count in the sum."""
+    lengths = {path.relative_to(root).as_posix(): len(words(path.read_text(encoding="utf-8")))
+               for path in [root / "README.md", *root.glob("docs/**/*.md")]}
+    for name, length in sorted(lengths.items()):
+        limit = MAX_README_WORDS if name == "README.md" else MAX_PAGE_WORDS
+        if length > limit and name not in GENERATED_PAGES:
+            yield f"{name}: {length} words, at most {limit}"
+    total = sum(length for name, length in lengths.items() if name.startswith("docs/"))
+    if total > MAX_DOCS_WORDS:
+        yield f"docs: {total} words, at most {MAX_DOCS_WORDS}"
+
+
 def code_problems(line, methods):
     code, _ = split_line(line)
     for literal in STRING.findall(code):
@@ -175,6 +192,7 @@ def main() -> int:
     if not chosen:
         problems += [problem for kind, found in texts.items() for problem in rate_problems(kind, found)]
         problems += title_problems(root)
+        problems += length_problems(root)
     for problem in problems:
         print(problem)
     print(f"check_words: {len(problems)} problems")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/images/speculation.svg from a real run of the built-in models.
+"""Draws docs/images/speculation.svg from a real run of SmolLM2-135M-Instruct, the default model.
 
 Usage: tools/draw_readme_picture.py PROGRAM [--output FILE.svg] [--bars length|speed] [--runs N]
 
 The left half is one step of `generate --json --show-tree`: the drafted tree, with the accepted nodes marked. The right
 half comes from `bench --json`. `length` shows tokens per pass of the model, which do not depend on the machine. `speed`
 shows tokens per second, plain and speculative in turn, and needs a machine with nothing else running. The commands are
-printed. When the built-in models change, SPEED_RUNS, LENGTH_RUNS, TREE and PROMPT are the lines to revise.
+printed. When the models change, SPEED_RUNS, LENGTH_RUNS, TREE and PROMPT are the lines to revise.
 """
 
 import argparse
@@ -18,8 +18,10 @@ import shlex
 import subprocess
 from xml.sax.saxutils import escape
 
-PROMPT = "Once upon a time, there was a little girl named Lily. She"
-TREE = "draft_target,policy=fixed,max_draft_len=4,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=14"
+MODEL = "smollm2"
+PROMPT = "Write a Python class for a bank account with deposit and withdraw."
+HEAD = "speculative_model=models/smollm2-135m-eagle3,policy=fixed"
+TREE = f"eagle3,{HEAD},max_draft_len=4,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=12"
 SYNTHETIC = ["--draft-shape", "llama-25m", "--synthetic-acceptance", "0.7", "--speculative",
              "draft_target,policy=fixed,max_draft_len=4", "--limit", "4", "--max-tokens", "48"]
 SPEED_RUNS = (
@@ -27,11 +29,12 @@ SPEED_RUNS = (
     ("1.1B Llama, bf16, 70% of drafts right", [], ["--shape", "llama-1b", "--weights", "bf16", *SYNTHETIC]),
     ("1.1B Llama, q4, 70% of drafts right", [], ["--shape", "llama-1b", "--weights", "q4", *SYNTHETIC]),
 )
-LENGTH_RUNS = tuple((label, ["builtin"], ["--speculative", config + ",policy=fixed", "--max-tokens", "128"]) for label, config in (
-    ("earlier text (Suffix)", "suffix"),
-    ("trained module (MTP)", "mtp,max_draft_len=6"),
-    ("small model (DraftTarget)", "draft_target,max_draft_len=6"),
-    ("Suffix and DraftTarget, one tree", "combined,combine=[suffix,draft_target],tree=dynamic,max_total_draft_tokens=16"),
+LENGTH_RUNS = tuple((label, [MODEL, "--prompts", "bench/questions.jsonl"], ["--speculative", config, "--max-tokens", "96"])
+                    for label, config in (
+    ("earlier text (Suffix), chain", "suffix,policy=fixed,max_draft_len=4"),
+    ("head (EAGLE-3), chain", f"eagle3,{HEAD},tree=chain,max_draft_len=4"),
+    ("head (EAGLE-3), tree of 24", f"eagle3,{HEAD},tree=dynamic,max_draft_len=6,max_total_draft_tokens=24"),
+    ("both in one tree of 24", f"combine=[suffix,eagle3],{HEAD},tree=dynamic,max_draft_len=6,max_total_draft_tokens=24"),
 ))
 STYLE = """
   text { font-family: ui-sans-serif, system-ui, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 13px; fill: #1f2328 }
@@ -194,7 +197,7 @@ def main():
     parser.add_argument("--bars", choices=("length", "speed"), default="length")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    trace = run_program([options.program, "generate", "builtin", "-p", PROMPT, "--max-tokens", "48", "--speculative", TREE,
+    trace = run_program([options.program, "generate", MODEL, "--chat", "-p", PROMPT, "--max-tokens", "48", "--speculative", TREE,
                          "--show-tree", "--json"])["trace"]
     tree = Tree(chosen_step(trace), trace["token_texts"])
     is_speed = options.bars == "speed"
@@ -202,14 +205,14 @@ def main():
                for label, model, arguments in (SPEED_RUNS if is_speed else LENGTH_RUNS)]
     if not all(result["identical"] for _, result in results):
         raise SystemExit("outputs with and without speculation differ")
-    target = pathlib.Path(trace["model"]).name
+    target = pathlib.Path(trace["model"]).stem
     if is_speed:
         titles = ("Tokens per second", "grey: plain · green: speculative")
-        note = (f"Left: {target}, DraftTarget, dynamic tree. Right: {results[0][1]['kernels']} kernels, greedy, medians of "
+        note = (f"Left: {target}, EAGLE-3, dynamic tree. Right: {results[0][1]['kernels']} kernels, greedy, medians of "
                 f"{options.runs} runs, plain and speculative in turn.")
     else:
         titles = ("Tokens per pass of the model", "all outputs identical to plain decoding")
-        note = f"{target} on {results[0][1]['prompts']} built-in prompts of six kinds, greedy, up to 128 tokens each."
+        note = f"{target} on the {results[0][1]['prompts']} questions of bench/questions.jsonl, greedy, up to 96 tokens each."
     bars = functools.partial(speed_bars if is_speed else length_bars, results)
     pathlib.Path(options.output).write_text(picture(tree, bars, titles, note), encoding="utf-8")
     print(note)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what `outrider inspect` says of the configurations of public models, as the table of docs/notes/families.md.
+"""Prints what `outrider inspect` says of the configurations of public models, for lab/2026-11-27_families.md.
 
 usage: inspect_public_configs.py build/release/bin/outrider
 """

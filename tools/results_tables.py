@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the Markdown tables of docs/results.md and docs/notes/builtin_results.md from the output of `outrider bench --all --json`.
+"""Makes Markdown tables (docs/reference/results.md) from the output of `outrider bench --all --json`.
 
     python3 tools/results_tables.py RESULTS.json                 # every drafter, greedy and sampled
     python3 tools/results_tables.py RESULTS.json --categories    # greedy, by category of the prompts

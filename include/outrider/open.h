@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens an engine from options as text: options of the command line and of YAML files (docs/options.md), by
-// our names or by names of other systems (docs/coming_from.md).
+// Opens an engine from options as text: options of the command line and of YAML (docs/reference/options.md),
+// by our names or by names of other systems (docs/reference/coming_from.md).
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ Result<OpenedEngine> open_with_options(std::span<const NamedOption> options,
                                        std::shared_ptr<Drafter> user_drafter = nullptr);
 
 // Sets a parameter of one request: an option for sampling, length or stopping ("temperature", "stop"), or one
-// that only requests have (docs/library.md lists them). Only lists take several values. Errors: an unknown
+// that only requests have (docs/guides/library.md). Only lists take several values. Errors: an unknown
 // name, or a value that cannot be taken.
 Status set_parameter(Request& request, std::string_view name, std::span<const std::string> values);
 

@@ -103,8 +103,8 @@ void outrider_options_free(outrider_options* options);
 
 // Adds an option with its value as a YAML file writes it: ("max_batch", "4"). A dot leads into a map, as in
 // "speculative_config.max_draft_len"; a name that is given several times has a list of values. Names stand in
-// docs/options.md, or come from other systems (docs/coming_from.md), and are checked when the engine is
-// opened.
+// docs/reference/options.md or docs/reference/coming_from.md (other systems), and are checked when the engine
+// is opened.
 outrider_status outrider_options_add(outrider_options* options, const char* name, const char* value);
 
 // Lets the program draft itself; `drafter` is copied. The options then name no method. Options with a drafter
@@ -160,7 +160,7 @@ void outrider_request_free(outrider_request* request);
 outrider_status outrider_request_set_prompt(outrider_request* request, const int32_t* tokens, size_t count);
 
 // Sets a parameter: an option for sampling, length or stopping, as in ("temperature", "0.7"), or one that
-// only requests have; docs/library.md lists them.
+// only requests have; docs/guides/library.md lists them.
 outrider_status outrider_request_set(outrider_request* request, const char* name, const char* value);
 
 // Sets all values of a parameter that is a list: "stop", "logit_bias", "forbidden_token_ids".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an engine speculates. Names and meaning follow TensorRT-LLM's speculative_config, where it has them;
-// docs/options.md lists the methods and all keys.
+// docs/reference/options.md lists the methods and all keys.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations by the names of TensorRT-LLM. Each is a bundle of keys of `--speculative`; docs/options.md has all."""
+"""Configurations by the names of TensorRT-LLM: bundles of keys of `--speculative` (docs/reference/options.md)."""
 
 from typing import Any, Optional
 
@@ -11,7 +11,7 @@ class DecodingConfig(OptionGroup):
 
     Args:
         max_draft_len: levels of the drafted tree, 1 to 64.
-        keys: any other key of a speculative configuration; see docs/options.md.
+        keys: any other key of a speculative configuration; see docs/reference/options.md.
     """
 
     decoding_type: Optional[str] = None

@@ -149,7 +149,7 @@ class _Engine:
 class LLM:
     """A model, ready to answer.
 
-    The arguments are TensorRT-LLM's and vLLM's, and every option of docs/options.md by its name, as in
+    The arguments are TensorRT-LLM's and vLLM's, and every option of docs/reference/options.md by its name, as in
     `LLM("smollm2", max_batch=4, threads=2)`. Arguments that have no meaning on a CPU are taken with one line in the log
     "outrider", and arguments that would change the output are refused.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of options and keys in other systems: TensorRT-LLM, vLLM, llama.cpp and SGLang. Command line,
-// configuration files and docs/coming_from.md read the tables; a name that is in neither them nor our own
+// files and docs/reference/coming_from.md read the tables; a name that is in neither them nor our own
 // tables is an error.
 #pragma once
 
@@ -41,7 +41,7 @@ Result<std::string> value_here(const ForeignName& name, std::string_view value);
 // "has no effect here: REMARK".
 std::string no_effect(const ForeignName& name);
 
-// docs/coming_from.md.
+// docs/reference/coming_from.md.
 std::string foreign_reference();
 
 }  // namespace outrider

@@ -242,10 +242,11 @@ TEST(Arguments, TheCommandLineComesBeforeTheFile) {
 }
 
 TEST(ForeignReference, DocumentationIsCurrent) {
-  std::ifstream file(OUTRIDER_SOURCE_DIR "/docs/coming_from.md");
+  std::ifstream file(OUTRIDER_SOURCE_DIR "/docs/reference/coming_from.md");
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(text.str(), foreign_reference()) << "run: outrider options foreign > docs/coming_from.md";
+  EXPECT_EQ(text.str(), foreign_reference())
+      << "run: outrider options foreign > docs/reference/coming_from.md";
 }
 
 // A method that is named in prose is out of date when the next one comes.

@@ -31,7 +31,7 @@ constexpr std::string_view kIntroductionText =
     "| `python -m sglang.launch_server --model MODEL --speculative-algorithm EAGLE3 ...` | `outrider serve "
     "--model MODEL --speculative-algorithm EAGLE3 ...` |\n"
     "| `from tensorrt_llm.llmapi import LLM, ...` | the same, after `import outrider.compat.tensorrt_llm` "
-    "([Python](python.md)) |\n"
+    "([Python](../guides/python.md)) |\n"
     "| `from vllm import LLM, SamplingParams` | `from outrider import LLM, SamplingParams` |\n\n"
     "The [methods](options.md#methods) are found by the names that each system gives them; the table there "
     "has "

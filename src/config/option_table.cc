@@ -400,7 +400,7 @@ const OptionRow kOptions[] = {
     {.name = "speculative", .metavar = "CONFIG", .group = kSpeculation, .commands = kDecodes | kServe,
      .brief_commands = (kDecodes & ~kBenchDrafters) | kServe, .member = Type::kSpeculation,
      .help = "method,key=value,... or a YAML or JSON file: auto, none, ngram, draft_target, ...; keys are listed "
-             "in docs/options.md; without it auto"},
+             "in docs/reference/options.md; without it auto"},
     {.name = "speculative-model", .metavar = "DIR", .group = kSpeculation, .commands = kDecodes | kServe,
      .brief_commands = kDoctor, .member = Type::kSpeculationKey,
      .help = "draft model or learned drafter; without --speculative what it is decides the method"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of options and of request parameters. A row becomes --name on the command line, OUTRIDER_NAME
 // in the environment, a key of the --config file, a parameter of C and Python, a field of HTTP requests, and
-// a line of docs/options.md.
+// a line of docs/reference/options.md.
 #pragma once
 
 #include <cstdint>
@@ -89,7 +89,7 @@ struct CommandRow {
 };
 std::span<const CommandRow> command_table();
 
-// docs/options.md.
+// docs/reference/options.md.
 std::string option_reference();
 
 }  // namespace outrider

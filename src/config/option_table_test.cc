@@ -178,7 +178,8 @@ TEST(OptionTable, PythonHasEveryParameterOfRequests) {
 }
 
 TEST(OptionTable, DocumentationIsCurrent) {
-  EXPECT_EQ(contents("docs/options.md"), option_reference()) << "run: outrider options > docs/options.md";
+  EXPECT_EQ(contents("docs/reference/options.md"), option_reference())
+      << "run: outrider options > docs/reference/options.md";
 }
 
 std::string key_outcome(const SpeculativeKey& key, const std::string& text) {

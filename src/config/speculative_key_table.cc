@@ -315,7 +315,7 @@ const SpeculativeKey kKeys[] = {
      .methods = keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kEagle) |
          keys_of(Method::kMtp) | keys_of(Method::kMoa) | keys_of(Method::kDFlash),
      .member = option<&Options::speculative_token_map>(),
-     .help = "file with the ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a draft model or a "
+     .help = "file with ids of the tokens that may be drafted (JSON, or a list by torch.save()), for a draft model or a "
              "head that uses the target's output head; frequent tokens make drafts cheaper (FR-Spec)"},
     {.name = "vocabulary_match",
      .methods = keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grammars over bytes that restrict an output, made from GBNF, regular expressions and JSON schemas.
-// docs/structured_output.md lists the supported features.
+// docs/reference/structured_output.md lists the supported features.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefetches change no bits, so that no other test notices where kernels forget some of the weights. Here the
 // kernels of products are compiled once more, with a function in the place of the instruction. Products of
-// AMX leave scales to the processor's own prefetcher, on purpose (docs/notes/kernels.md).
+// AMX leave scales to the processor's own prefetcher, on purpose (lab/2026-11-27_kernels.md).
 #if defined(__x86_64__)
 #include <gtest/gtest.h>
 

@@ -35,7 +35,7 @@ struct CpuFeatures {
   bool avx_vnni = false;
   bool avx512_vnni = false;
   // Whether pairs of bf16 are multiplied as fast as single f32 numbers, as on AMD's processors. Intel's take
-  // three times as long (docs/performance.md).
+  // three times as long (docs/reference/performance.md).
   bool fast_bf16_pairs = false;
 };
 

@@ -268,7 +268,7 @@ Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec) 
   if (preset == kPresets.end()) {
     return input_error("pre-tokenizer " + quote(pre_name) + " is not supported; supported are " +
                        std::to_string(std::size(kPresets)) +
-                       " of those that llama.cpp names, which docs/running.md describes");
+                       " of those that llama.cpp names, which docs/reference/families.md lists");
   }
   spec.split_patterns = preset->rules();
   spec.ignore_merges = preset->ignore_merges;

@@ -230,7 +230,7 @@ TEST(GgufPreTokenizer, UnknownNamesAreRefused) {
   EXPECT_FALSE(spec.ignore_merges);
   const Status unknown = apply_gguf_pre_tokenizer("never-heard-of", spec);
   EXPECT_THAT(unknown.error().message, HasSubstr("never-heard-of"));
-  EXPECT_THAT(unknown.error().message, HasSubstr("docs/running.md"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("docs/reference/families.md"));
 }
 
 // All names that llama.cpp knows, except afmoe and the names of encoders.

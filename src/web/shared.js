@@ -31,7 +31,7 @@ const shared = (() => {
 
   // ---- A drafted tree: {nodes: [{parent, text, fate, cause, draft, target, sources}], own}. Node 0 is the pending
   // token; `own`, the target's own token {text, origin, target}, or null, follows the last accepted node. `draft` and
-  // `target` are probabilities, or null; `sources` names drafters; fates are named in docs/trace.md.
+  // `target` are probabilities, or null; `sources` names drafters; fates are named in docs/reference/trace.md.
 
   // Places the children of each node in their order. A node has the row of its first child.
   function layout({nodes, own}) {

@@ -34,7 +34,7 @@ constexpr std::string_view kAbout =
 constexpr std::string_view kBriefFooter = "--help lists all options.";
 constexpr std::string_view kFooter =
     "Options can also be set in the environment (OUTRIDER_MAX_TOKENS=64) or in a file (--config FILE);\n"
-    "docs/options.md lists all of them and the keys of --speculative.";
+    "docs/reference/options.md lists all of them and the keys of --speculative.";
 
 using CommandFunction = Status (*)(const Settings&);
 
@@ -246,7 +246,7 @@ Status check_command(std::string_view name) {
 Status run(int argc, const char* const* argv) {
   if (argc < 2) return usage_error("expected a command, found none; outrider --help lists them");
   const std::string_view first = argv[1];
-  if (first == "options") {  // writes docs/options.md or docs/coming_from.md; not a command for users
+  if (first == "options") {  // writes pages of docs/reference; not a command for users
     write_output(argc > 2 && std::string_view(argv[2]) == "foreign" ? foreign_reference()
                                                                     : option_reference());
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between a client that drafts and a server that verifies (docs/remote.md). Tokens of the output
-// are addressed by their index in it, so a message that comes twice, or after a break, changes nothing.
+// The messages between a client that drafts and a server that verifies (docs/reference/drafting_protocol.md).
+// Tokens of the output have their index in it, so a message that comes twice, or late, changes nothing.
 #pragma once
 
 #include <array>

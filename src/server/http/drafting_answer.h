@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// Turns the connection into a WebSocket and verifies the trees of its client (docs/remote.md). Afterwards the
-// connection must close.
+// Turns the connection into a WebSocket and verifies the trees of its client (docs/guides/remote.md).
+// Afterwards the connection must close.
 Connection::Task<void> answer_drafting(Exchange& exchange, const RequestReader& reader);
 
 }  // namespace outrider

@@ -12,7 +12,7 @@ namespace outrider {
 class SpeculationBudget {
  public:
   // Upper bound of the reserve and its first value: all that a drafter of unknown quality may lose. See
-  // docs/policy.md.
+  // docs/explanation/policy.md.
   static constexpr double kMaxReserve = 20.0;
   static constexpr double kInitialBalance = 3.5;        // what a new sequence takes from the reserve
   static constexpr double kMaxBalance = 6.0;            // what exceeds it goes to the reserve

@@ -14,7 +14,7 @@
 // The texts of a choice's tokens, concatenated, are its whole output. A character that takes several tokens
 // is the text of the last of them. Node 0 is the root: the last token before the step. q is the drafter's
 // estimate, p the target's probability, which is null if the node's parent was not reached. Fates: accepted,
-// rejected, unreached, past stop, over budget. docs/trace.md lists the causes.
+// rejected, unreached, past stop, over budget. docs/reference/trace.md lists the causes.
 #pragma once
 
 #include <memory>

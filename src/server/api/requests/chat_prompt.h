@@ -31,8 +31,8 @@ struct ChatPrompt {
   bool begins_thinking = false;                // the prompt ends with the mark that begins reasoning
 };
 
-// Renders a conversation. Parts that the template cannot show are written as text (docs/api.md, "Templates
-// without tools"). Control tokens that occur in messages and tools are read as plain text.
+// Renders a conversation. Parts that the template cannot show are written as text (docs/reference/api.md,
+// "Templates without tools"). Control tokens that occur in messages and tools are read as plain text.
 ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model);
 
 }  // namespace outrider

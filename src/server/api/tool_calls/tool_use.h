@@ -62,7 +62,7 @@ struct ToolFormat {
   std::array<std::string_view, 2> after_call = {};  // marks that may follow a call
 };
 
-// The format with a marker that the template itself contains (docs/api.md).
+// The format with a marker that the template itself contains (docs/reference/api.md).
 const ToolFormat& tool_format(std::string_view chat_template);
 // The format of calls that a grammar forces: the object without marks.
 const ToolFormat& plain_tool_format();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -46,8 +47,7 @@ struct NumberRange {
 
  private:
   static std::string number_text(double value) {
-    return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
-                                                                     : fmt::format("{}", value);
+    return value == std::trunc(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
   }
 };
 

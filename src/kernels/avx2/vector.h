@@ -17,9 +17,9 @@ struct Avx2 {
   using Floats = __m256;
   using Ints = __m256i;
   static constexpr int kLanes = 8;
-  static constexpr int kChains = 1;      // independent sums over the inputs of a product
-  static constexpr int kRowsAtOnce = 6;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
-  static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
+  static constexpr int kSums = 8;             // vectors of sums that the registers hold beside inputs
+  static constexpr int kRowsAtOnce = 6;       // rows of a product with plain numbers
+  static constexpr int kPanelsOfFewRows = 1;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
   static constexpr int kScoredQueries = 3;    // queries at most with scores that are summed side by side
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
@@ -46,6 +46,8 @@ struct Avx2 {
   static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+  // *x * b + c
+  static Floats multiply_add_all(const float* x, Floats b, Floats c) { return multiply_add(all(*x), b, c); }
   // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }

@@ -17,8 +17,8 @@ struct Avx512 {
   using Floats = __m512;
   using Ints = __m512i;
   static constexpr int kLanes = 16;
-  static constexpr int kChains = 4;      // independent sums over the inputs of a product
-  static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
+  static constexpr int kSums = 16;       // vectors of sums that the registers hold beside inputs
+  static constexpr int kRowsAtOnce = 4;  // rows of a product with plain numbers
   static constexpr int kPanelsOfFewRows = 1;
   static constexpr int kManyRows = 5;       // from so many rows on, two panels share inputs
   static constexpr int kScoredQueries = 4;  // queries at most with scores that are summed side by side

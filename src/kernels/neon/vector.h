@@ -17,9 +17,9 @@ struct Neon {
   using Floats = float32x4_t;
   using Ints = int32x4_t;
   static constexpr int kLanes = 4;
-  static constexpr int kChains = 1;           // independent sums over the inputs of a product
-  static constexpr int kRowsAtOnce = 6;       // kRowsAtOnce * 16 / kLanes sums fit the register file
-  static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
+  static constexpr int kSums = 16;            // vectors of sums that the registers hold beside inputs
+  static constexpr int kRowsAtOnce = 6;       // rows of a product with plain numbers
+  static constexpr int kPanelsOfFewRows = 1;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
   static constexpr int kScoredQueries = 4;    // queries at most with scores that are summed side by side
   // Vectors of values that 0, 1, 2, ... queries add up side by side.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of any size in plain C++, for tests: with them the kernels run as on other processors. The meaning
-// of each function is that of the same function in avx2/vector.h.
+// Vectors of any size in plain C++, for tests: with them the kernels run as on other processors. Their
+// functions do what the functions of avx2/vector.h do.
 #pragma once
 
 #include <array>
@@ -26,6 +26,8 @@ struct PlainLanes {
   static constexpr int kPanelsOfFewRows = 1;
   static constexpr int kManyRows = kCount == 16 ? 5 : 0;
   static constexpr int kScoredQueries = 3;
+  static constexpr int kScoreChains = 16;
+  static constexpr int kScoreSums = 12;
   static constexpr int kValueVectors[] = {0, 4, 4, 3, 2};
   static constexpr int kDotRows = 4;
   static constexpr int kDotVectors = kCount == 4 ? 4 : 2;
@@ -69,6 +71,7 @@ struct PlainLanes {
   static Floats multiply_add_all(const float* x, const Floats& b, const Floats& c) {
     return multiply_add(all(*x), b, c);
   }
+  static Floats in_register(const Floats& v) { return v; }
   static Floats max(const Floats& a, const Floats& b) {
     return each<Floats>([&](size_t i) { return a[i] > b[i] ? a[i] : b[i]; });
   }

@@ -2,7 +2,7 @@
 // Attention with the running softmax of FlashAttention, in blocks of kBlock entries and chunks of kChunk
 // entries, both counted from entry 0 of a row's own list. Blocks, and so all bits, depend on the row's length
 // and window only: not on pages, not on where its prefix ends, not on which rows and heads are computed
-// together to reuse the cache, not on the size of a vector.
+// together to reuse the cache. Where scores have kSumChains chains, no bit depends on the size of a vector.
 #pragma once
 
 #include "kernels/simd/attention_chunks.h"
@@ -53,50 +53,79 @@ void with_count(int count, const Use& use) {
   use.template operator()<kMax>();
 }
 
-// Entries that kCount queries are multiplied with at once, so many that their sums fill the registers.
+// Vectors that hold the chains of one score.
+template <typename V>
+inline constexpr int kScoreVectors = V::kScoreChains / V::kLanes;
+
+// Entries that kCount queries are scored with at once, so many that V::sums() has its vectors.
 template <typename V, int kCount>
 inline constexpr int kScoredEntries = kCount == 3 ? 4 : V::kLanes / kCount;
 
+// How many of these entries have sums that fill the registers.
+template <typename V, int kCount>
+inline constexpr int kSummedEntries = [] {
+  int entries = 1;
+  while (2 * entries <= kScoredEntries<V, kCount> && 2 * entries * kCount * kScoreVectors<V> <= V::kScoreSums)
+    entries *= 2;
+  return entries;
+}();
+
+// Sums of products of kCount queries and kSummedEntries entries, folded to vectors [query][kScoredEntries].
+template <typename V, typename Cached, int kCount>
+[[gnu::always_inline]] inline void sum_products(const BlockQuery* queries, const uint8_t* keys,
+                                                const int64_t* offsets, int64_t head_dim,
+                                                typename V::Floats* folded) {
+  constexpr int kEntries = kSummedEntries<V, kCount>, kParts = kScoreVectors<V>;
+  typename V::Floats sums[kCount * kEntries][kParts];
+  // Not unrolled, the loops would clear memory.
+#pragma GCC unroll 16
+  for (auto& chains : sums) {
+#pragma GCC unroll 4
+    for (auto& chain : chains) chain = V::all(0);
+  }
+  const auto add_part = [&](int part, int64_t d, auto load) __attribute__((always_inline)) {
+    typename V::Floats parts[kCount];
+    for (int r = 0; r < kCount; ++r) parts[r] = V::in_register(load(queries[r].q + d));
+    for (int i = 0; i < kEntries; ++i) {
+      const auto key = Cached::load(keys + offsets[i], d);
+      for (int r = 0; r < kCount; ++r)
+        sums[r * kEntries + i][part] = V::multiply_add(parts[r], key, sums[r * kEntries + i][part]);
+    }
+  };
+  int64_t d = 0;
+  for (; d + V::kScoreChains <= head_dim; d += V::kScoreChains) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part)
+      add_part(part, d + part * V::kLanes, [](const float* p) { return V::load(p); });
+  }
+#pragma GCC unroll 4
+  for (int part = 0; part < kParts; ++part, d += V::kLanes) {
+    if (d < head_dim) add_part(part, d, [&](const float* p) { return load_left<V>(p, head_dim - d); });
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount * kEntries; ++i)
+    folded[i / kEntries * kScoredEntries<V, kCount> + i % kEntries] = fold_chains<V, kParts>(sums[i]);
+}
+
 // Scores of kCount queries and kScoredEntries entries; scores of neighbouring queries are kBlock apart. Each
-// sum is separate, in chains along head_dim, so that its bits do not depend on kCount. Short vectors take the
-// chains in turn, since the sums of one vector fill the registers.
+// sum is separate, in chains along head_dim, so that its bits do not depend on kCount.
 template <typename V, typename Cached, int kCount>
 [[gnu::always_inline]] inline void dot_entries(const BlockQuery* queries, const uint8_t* keys,
                                                const int64_t* offsets, int64_t head_dim, float* scores) {
   constexpr int kEntries = kScoredEntries<V, kCount>;
-  typename V::Floats parts_of_sums[kChainVectors<V>][kCount * kEntries];  // [vector of chains][query][entry]
-  // Not unrolled, the loops would clear memory.
+  typename V::Floats sums[kCount * kEntries];
 #pragma GCC unroll 4
-  for (int part = 0; part < kChainVectors<V>; ++part) {
-    typename V::Floats sums[kCount * kEntries];
-#pragma GCC unroll 16
-    for (auto& sum : sums) sum = V::all(0);
-    const auto add_part = [&](int64_t d, auto load) __attribute__((always_inline)) {
-      typename V::Floats parts[kCount];
-      for (int r = 0; r < kCount; ++r) parts[r] = load(queries[r].q + d);
-      for (int i = 0; i < kEntries; ++i) {
-        const auto key = Cached::load(keys + offsets[i], d);
-        for (int r = 0; r < kCount; ++r)
-          sums[r * kEntries + i] = V::multiply_add(parts[r], key, sums[r * kEntries + i]);
-      }
-    };
-    int64_t d = part * V::kLanes;
-    for (; d + V::kLanes <= head_dim; d += kSumChains) add_part(d, [](const float* p) { return V::load(p); });
-    if (d < head_dim) add_part(d, [left = head_dim - d](const float* p) { return V::load_first(p, left); });
-#pragma GCC unroll 16
-    for (int i = 0; i < kCount * kEntries; ++i) parts_of_sums[part][i] = sums[i];
+  for (int first = 0; first < kEntries; first += kSummedEntries<V, kCount>) {
+    sum_products<V, Cached, kCount>(queries, keys, offsets + first, head_dim, sums + first);
+    // Without this, g++ would keep the sums in registers, and the next ones in memory.
+    if constexpr (kSummedEntries<V, kCount> < kEntries) asm("" : "+m"(sums));
   }
-  const auto folded = [&](int sum) __attribute__((always_inline)) {
-    typename V::Floats chains[kChainVectors<V>];
-    for (int part = 0; part < kChainVectors<V>; ++part) chains[part] = parts_of_sums[part][sum];
-    return fold_chains<V>(chains);
-  };
   constexpr int kVectors = (kCount * kEntries + V::kLanes - 1) / V::kLanes;
   alignas(64) float all[kVectors * V::kLanes];
   for (int v = 0; v < kVectors; ++v) {
     typename V::Floats some[V::kLanes];
     for (int i = 0; i < V::kLanes; ++i)
-      some[i] = v * V::kLanes + i < kCount * kEntries ? folded(v * V::kLanes + i) : V::all(0);
+      some[i] = v * V::kLanes + i < kCount * kEntries ? sums[v * V::kLanes + i] : V::all(0);
     V::store(all + v * V::kLanes, V::sums(some));
   }
   for (int r = 0; r < kCount; ++r)
@@ -106,10 +135,10 @@ template <typename V, typename Cached, int kCount>
 // The score of one query and one entry, with the bits of dot_entries().
 template <typename V, typename Cached>
 float dot_entry(const float* q, const uint8_t* key, int64_t head_dim) {
-  typename V::Floats chains[kChainVectors<V>];
+  typename V::Floats chains[kScoreVectors<V>];
   for (auto& chain : chains) chain = V::all(0);
-  for (int64_t d = 0; d < head_dim; d += kSumChains) {
-    for (int part = 0; part < kChainVectors<V> && d + part * V::kLanes < head_dim; ++part) {
+  for (int64_t d = 0; d < head_dim; d += V::kScoreChains) {
+    for (int part = 0; part < kScoreVectors<V> && d + part * V::kLanes < head_dim; ++part) {
       const int64_t at = d + part * V::kLanes;
       chains[part] =
           V::multiply_add(load_left<V>(q + at, head_dim - at), Cached::load(key, at), chains[part]);
@@ -118,9 +147,11 @@ float dot_entry(const float* q, const uint8_t* key, int64_t head_dim) {
   return sum_chains<V>(chains);
 }
 
+// Not inlined, because the sums need all registers.
 template <typename V, typename Cached, int kCount>
-void score_entries(const BlockQuery* queries, const uint8_t* keys, const BlockEntries& block,
-                   int64_t head_dim, float* scores, const ComingHeads<V>& coming) {
+[[gnu::noinline]] void score_entries(const BlockQuery* queries, const uint8_t* keys,
+                                     const BlockEntries& block, int64_t head_dim, float* scores,
+                                     const ComingHeads<V>& coming) {
   constexpr int kEntries = kScoredEntries<V, kCount>;
   int i = 0;
   for (; i + kEntries <= block.count; i += kEntries) {
@@ -189,7 +220,7 @@ float weigh_scores(float* scores, int count, float largest) {
       chains[part] = V::add(chains[part], weight);
     }
   }
-  return sum_chains<V>(chains);
+  return sum_chains<V, kChainVectors<V>>(chains);
 }
 
 // Scores [query][kBlock] of a batch.

@@ -96,7 +96,7 @@ float sum_of_squares(const float* x, int64_t dim) {
   for (int part = 0; part < kParts; ++part)
     chains[part] = V::add(V::add(sums[part], sums[kParts + part]),
                           V::add(sums[2 * kParts + part], sums[3 * kParts + part]));
-  return sum_chains<V>(chains);
+  return sum_chains<V, kChainVectors<V>>(chains);
 }
 
 template <typename V>
@@ -122,7 +122,7 @@ float sum_of(const float* x, int64_t dim) {
     for (int part = 0; part < kChainVectors<V>; ++part)
       chains[part] = V::add(chains[part], load_left<V>(x + i + part * V::kLanes, dim - i - part * V::kLanes));
   }
-  return sum_chains<V>(chains);
+  return sum_chains<V, kChainVectors<V>>(chains);
 }
 
 template <typename V>

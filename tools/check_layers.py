@@ -36,7 +36,7 @@ ROOMS = {
     "formats": [{"gguf", "quantized", "torch"}, {"hf", "kinds"}],
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
-    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
+    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_portable", "avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
     "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
     "models/backend": [{"host"}, {"*"}],
     "models/blocks": [{"dense_mlp"}, {"*"}],

@@ -12,7 +12,7 @@ import sys
 RANKS = [
     {"asio", "base"},
     {"config", "platform", "web", "tokenizer"},
-    {"chat_template", "tensor", "grammar", "ranks"},
+    {"chat_template", "device", "tensor", "grammar", "ranks"},
     {"formats", "hub", "kernels"},
     {"device_kernels", "kv", "quantize", "sampling"},
     {"models", "speculation"},
@@ -38,7 +38,7 @@ ROOMS = {
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_portable", "avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
     "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
-    "models/backend": [{"host"}, {"*"}],
+    "models/backend": [{"host"}, {"device"}, {"*"}],
     "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long lists of entries are attended to in chunks of kChunk entries, counted from entry 0 of a row's own
-// list. Each chunk has a softmax of its own, and chunks are added in order, so that chunks may be computed
+// list. Each chunk has a separate softmax, and chunks are added in order, so that chunks may be computed
 // beside one another, as a GPU does, with the same bits.
 #pragma once
 

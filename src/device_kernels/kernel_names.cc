@@ -28,7 +28,7 @@ const DeviceKernel& device_kernel(KernelName name) { return kKernels[static_cast
 simt::EmulatedKernel emulated_kernel(KernelName name) {
   static const EmulatedKernels kernels = emulated_kernels();
   const auto place = static_cast<size_t>(name), products = static_cast<size_t>(KernelName::kPackInputs),
-             attention = static_cast<size_t>(KernelName::kAttentionF32Width8);
+             attention = static_cast<size_t>(KernelName::kAttentionF32);
   if (place >= attention) return kernels.attention[place - attention];
   return place >= products ? kernels.products[place - products] : kernels.rows[place];
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of rows: KERNEL(name, type of its arguments, function). Names end with the width of the CPU's
-// vectors that they add up like.
+// The kernels of rows: KERNEL(name, type of its arguments, function).
 #pragma once
 
 #include "device_kernels/rows/activation.h"
@@ -11,10 +10,8 @@
 #include "device_kernels/rows/rope.h"
 
 #define OUTRIDER_ROW_KERNELS(KERNEL)                               \
-  KERNEL(RmsNorm8, RmsNormArgs, rms_norm<8>)                       \
-  KERNEL(RmsNorm16, RmsNormArgs, rms_norm<16>)                     \
-  KERNEL(LayerNorm8, LayerNormArgs, layer_norm<8>)                 \
-  KERNEL(LayerNorm16, LayerNormArgs, layer_norm<16>)               \
+  KERNEL(RmsNorm, RmsNormArgs, rms_norm)                           \
+  KERNEL(LayerNorm, LayerNormArgs, layer_norm)                     \
   KERNEL(AddRows, ElementwiseArgs, elementwise<AddRows>)           \
   KERNEL(ScaleNumbers, ElementwiseArgs, elementwise<ScaleNumbers>) \
   KERNEL(ScaleRows, ElementwiseArgs, elementwise<ScaleRows>)       \

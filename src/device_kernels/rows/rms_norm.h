@@ -35,39 +35,33 @@ struct RmsNormArgs {
   NormParts of;
 };
 
-// The sum of squares in four vectors of kWidth chains, as a CPU's table with vectors of that width has it;
-// the last numbers of a row go to the first vector.
-template <int kWidth>
+// The sum of squares in four times kSumChains chains; the last numbers of a row go to the first ones.
 SIMT_PART Floats sum_of_squares(const Rows<float>& x, int dim) {
-  constexpr int kRegisters = kWidth * 4 / kWarp;
+  constexpr int kRegisters = 4 * kSumChains / kWarp;
   const Ints lane = lane_id();
   Floats chains[kRegisters];
   SIMT_UNROLL
   for (int r = 0; r < kRegisters; ++r) chains[r] = Floats(0.0F);
   int i = 0;
-  for (; i + 4 * kWidth <= dim; i += 4 * kWidth) {
+  for (; i + 4 * kSumChains <= dim; i += 4 * kSumChains) {
     SIMT_UNROLL
     for (int r = 0; r < kRegisters; ++r) {
       const Floats v = x.load(lane + Ints(i + r * kWarp));
       chains[r] = fma_rn(v, v, chains[r]);
     }
   }
-  const Bools in_first = lane < Ints(kWidth);
-  for (; i < dim; i += kWidth) {
+  const Bools in_first = lane < Ints(kSumChains);
+  for (; i < dim; i += kSumChains) {
     const Floats v = x.load_if(in_first && lane + Ints(i) < Ints(dim), lane + Ints(i), 0.0F);
     chains[0] = select(in_first, fma_rn(v, v, chains[0]), chains[0]);
   }
-  // (first + second) + (third + fourth) vector
+  // (first + second) + (third + fourth) chains
   SIMT_UNROLL
-  for (int r = 0; r < kRegisters; ++r) chains[r] = add_rn(chains[r], shuffle_xor(chains[r], kWidth));
-  Floats sum = chains[0];
-  if (kRegisters == 1) sum = add_rn(sum, shuffle_xor(sum, 2 * kWidth));
-  if (kRegisters == 2) sum = add_rn(sum, chains[kRegisters - 1]);
-  return sum_lanes(sum, kWidth);
+  for (int r = 0; r < kRegisters; ++r) chains[r] = add_rn(chains[r], shuffle_xor(chains[r], kSumChains));
+  return sum_lanes(add_rn(chains[0], chains[1]), kSumChains);
 }
 
 // A warp takes a part of a row.
-template <int kWidth>
 SIMT void rms_norm(const Block& block, const RmsNormArgs& args) {
   const int item = block.index() * block.warps() + block.warp(), dim = args.of.dim;
   if (item >= args.of.count()) return;
@@ -84,7 +78,7 @@ SIMT void rms_norm(const Block& block, const RmsNormArgs& args) {
     block.sync_warp();
   }
   if (args.weight.is_null()) return;
-  const Floats mean = div_rn(sum_of_squares<kWidth>(x, dim), Floats(to_float(dim)));
+  const Floats mean = div_rn(sum_of_squares(x, dim), Floats(to_float(dim)));
   const Floats scale = div_rn(Floats(1.0F), sqrt_rn(add_rn(mean, Floats(args.of.epsilon))));
   const auto weight = args.weight.from(args.of.weight_place(item));
   const auto y = args.y.from(args.of.y_place(item));

@@ -80,9 +80,9 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 
 }  // namespace
 
-DeviceBackend::DeviceBackend(Device& device, int width, const ModelConfig& config,
-                             const ModelOptions& options, DecoderWeights weights)
-    : device_(device), host_(config, options, std::move(weights)), ops_(device, width) {}
+DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
+                             DecoderWeights weights)
+    : device_(device), host_(config, options, std::move(weights)), ops_(device) {}
 
 DeviceBackend::~DeviceBackend() {
   for (const auto& [address, count] : allocated_) device_.release(address);

@@ -16,8 +16,8 @@ namespace outrider {
 // copies of their rows.
 class DeviceBackend final : public LayerBackend {
  public:
-  // width: see DeviceOps. The device must outlive the backend.
-  DeviceBackend(Device& device, int width, const ModelConfig& config, const ModelOptions& options,
+  // The device must outlive the backend.
+  DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                 DecoderWeights weights);
   ~DeviceBackend() override;
 

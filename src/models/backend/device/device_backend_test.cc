@@ -15,7 +15,7 @@ namespace {
 // The tables of this machine with the arithmetic of devices.
 std::vector<const KernelTable*> device_tables() {
   std::vector<const KernelTable*> tables;
-  for (const char* name : {"avx2", "avx512"}) {
+  for (const char* name : {"avx2_portable", "avx512"}) {
     if (const auto table = select_kernels(name); table.ok()) tables.push_back(*table);
   }
   return tables;

@@ -59,9 +59,8 @@ struct AttendedLists {
 
 }  // namespace
 
-DeviceOps::DeviceOps(Device& device, int width)
+DeviceOps::DeviceOps(Device& device)
     : device_(device),
-      width_(width),
       weights_(device),
       codes_(device),
       scales_(device),
@@ -145,7 +144,7 @@ void DeviceOps::multiply_channels(const Product& product, const simt::ChannelInp
 }
 
 template <typename Numbers>
-void DeviceOps::multiply_plain(const Product& product, KernelName width8) {
+void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
   using Stored = typename Numbers::Stored;
   const simt::Weights<int>& words = product.matrix.plain;
   const simt::FloatProductArgs<Numbers> args{
@@ -158,7 +157,7 @@ void DeviceOps::multiply_plain(const Product& product, KernelName width8) {
       .k = static_cast<int>(product.part.k),
       .y_stride = static_cast<int>(product.y_stride)};
   const int64_t tiles = panels_of(product.part.n) * (padded_rows(product.rows) / kRowsOfTile);
-  launch(of_width(width8, 3), args,
+  launch(kernel, args,
          {.blocks = static_cast<int>(tiles),
           .warps = simt::FloatMemory::kMostWarps,
           .shared_bytes = simt::FloatMemory::kBytes});
@@ -181,13 +180,13 @@ void DeviceOps::project(const Projection& projection, FloatAddress x, FloatAddre
         multiply_channels(product, pack_channels(x, rows, part.k));
         break;
       case WeightForm::kF32:
-        multiply_plain<simt::F32Weights>(product, KernelName::kF32RowsWidth8);
+        multiply_plain<simt::F32Weights>(product, KernelName::kF32Rows);
         break;
       case WeightForm::kF16:
-        multiply_plain<simt::F16Weights>(product, KernelName::kF16RowsWidth8);
+        multiply_plain<simt::F16Weights>(product, KernelName::kF16Rows);
         break;
       case WeightForm::kBF16:
-        multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16RowsWidth8);
+        multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16Rows);
         break;
       default:
         multiply_groups(product, pack_groups(x, rows, part.k));
@@ -212,7 +211,7 @@ void DeviceOps::normalize(const NormOfParts& args) {
   if (args.kind == NormKind::kRms || args.weight.empty()) {
     const auto delta =
         args.delta ? rows_at<const float>(args.delta, parts * args.of.dim) : simt::Rows<const float>{};
-    return launch_items(of_width(KernelName::kRmsNorm8, 1),
+    return launch_items(KernelName::kRmsNorm,
                         simt::RmsNormArgs{.x = rows_at<float>(args.x, x_count),
                                           .delta = delta,
                                           .weight = weight,
@@ -223,7 +222,7 @@ void DeviceOps::normalize(const NormOfParts& args) {
   if (args.delta) {
     run(KernelName::kAddRows, {.x = args.x, .y = args.delta, .dim = parts * args.of.dim});
   }
-  launch_items(of_width(KernelName::kLayerNorm8, 1),
+  launch_items(KernelName::kLayerNorm,
                simt::LayerNormArgs{.x = rows_at<const float>(args.x, x_count),
                                    .weight = weight,
                                    .bias = weights_.numbers(args.bias),
@@ -399,7 +398,7 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
       .chunk = static_cast<int>(shape.chunk),
       .scale = shape.scale,
       .softcap = shape.softcap};
-  launch_items(of_width(kernel, 4), args, std::ssize(rows) * shape.head_count);
+  launch_items(kernel, args, std::ssize(rows) * shape.head_count);
 }
 
 void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
@@ -407,13 +406,13 @@ void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const
   if (rows.empty()) return;
   switch (attention.cache->shape().type) {
     case DType::kBF16:
-      return attend_cached<simt::CachedBf16>(attention, rows, y, KernelName::kAttentionBf16Width8);
+      return attend_cached<simt::CachedBf16>(attention, rows, y, KernelName::kAttentionBf16);
     case DType::kF16:
-      return attend_cached<simt::CachedF16>(attention, rows, y, KernelName::kAttentionF16Width8);
+      return attend_cached<simt::CachedF16>(attention, rows, y, KernelName::kAttentionF16);
     case DType::kQ8_0:
-      return attend_cached<simt::CachedQ8>(attention, rows, y, KernelName::kAttentionQ8Width8);
+      return attend_cached<simt::CachedQ8>(attention, rows, y, KernelName::kAttentionQ8);
     default:
-      return attend_cached<simt::CachedF32>(attention, rows, y, KernelName::kAttentionF32Width8);
+      return attend_cached<simt::CachedF32>(attention, rows, y, KernelName::kAttentionF32);
   }
 }
 

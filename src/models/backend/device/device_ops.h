@@ -36,8 +36,7 @@ class UploadedList {
 // The operations of a layer as launches of kernels. Rows are places on the device.
 class DeviceOps {
  public:
-  // width: of the vectors of the CPU's table with the same bits, 8 or 16
-  DeviceOps(Device& device, int width);
+  explicit DeviceOps(Device& device);
 
   // y[rows, n] = x[rows, k] W' + bias
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
@@ -79,9 +78,6 @@ class DeviceOps {
     constexpr int kWarps = 4;
     launch(kernel, args, {.blocks = static_cast<int>((items + kWarps - 1) / kWarps), .warps = kWarps});
   }
-  KernelName of_width(KernelName width8, int apart) const {
-    return static_cast<KernelName>(static_cast<int>(width8) + (width_ == 8 ? 0 : apart));
-  }
 
   // One matrix of a projection.
   struct Product {
@@ -97,7 +93,7 @@ class DeviceOps {
   void multiply_groups(const Product& product, const simt::GroupedInputs& x);
   void multiply_channels(const Product& product, const simt::ChannelInputs& x);
   template <typename Numbers>
-  void multiply_plain(const Product& product, KernelName width8);
+  void multiply_plain(const Product& product, KernelName kernel);
 
   void normalize_heads(const LayerBackend::Attention& attention, std::span<const float> norm, FloatAddress x,
                        int64_t heads, int64_t rows);
@@ -113,7 +109,6 @@ class DeviceOps {
                      FloatAddress y, KernelName kernel);
 
   Device& device_;
-  int width_;
   DeviceWeights weights_;
   DeviceBuffer codes_, scales_, sums_;  // of packed inputs
   UploadedList<float> rotations_, factors_;

@@ -9,11 +9,8 @@
 namespace outrider {
 namespace {
 
-// The width of the vectors of a table with the arithmetic of devices; 0: it has other arithmetic.
-int width_of(std::string_view kernels) {
-  if (kernels == "avx2") return 8;
-  return kernels == "avx512" ? 16 : 0;
-}
+// Whether a table has the arithmetic of devices.
+bool is_portable(std::string_view kernels) { return kernels == "avx2_portable" || kernels == "avx512"; }
 
 }  // namespace
 
@@ -29,9 +26,8 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
                                                           const ModelOptions& options,
                                                           const LoadWeights& load) {
   const std::string device_name = "the " + std::string(device.name()) + " device";
-  const int width = width_of(options.kernels->name);
-  if (width == 0) {
-    return usage_error(device_name + " has the arithmetic of the tables avx2 and avx512, found " +
+  if (!is_portable(options.kernels->name)) {
+    return usage_error(device_name + " has the arithmetic of the tables avx2_portable and avx512, found " +
                        std::string(options.kernels->name) + "; choose one with --kernels");
   }
   if (const std::string part = part_without_kernels(config); !part.empty()) {
@@ -42,12 +38,12 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
     return usage_error(device_name + " needs the whole network; leave out ranks and --memory");
   OUTRIDER_TRY(DecoderWeights weights, load());
   return std::unique_ptr<LayerBackend>(
-      std::make_unique<DeviceBackend>(device, width, config, options, std::move(weights)));
+      std::make_unique<DeviceBackend>(device, config, options, std::move(weights)));
 }
 
 Result<const KernelTable*> select_device_kernels() {
   auto table = select_kernels("avx512");
-  return table.ok() ? table : select_kernels("avx2");
+  return table.ok() ? table : select_kernels("avx2_portable");
 }
 
 Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "chat_template/plain_chat.h"
 #include "drafters/draft_files.h"
 #include "formats/model_file.h"
 #include "open/names.h"
@@ -22,6 +23,9 @@ struct OpenedFiles {
 // or its own files name, see take_output_rows(). Errors: files that cannot be read; a head that a method
 // needs and nobody named or found; a token map without speculative_model, or one that does not fit.
 Result<OpenedFiles> open_files(Names names);
+
+// The model's part in chats. A template that cannot be read is kept as a problem.
+ChatFormat chat_format_of(const ModelFile& file);
 
 // The files that these options name. Errors: as above.
 Result<DraftFiles> open_draft_files(const SpeculativeOptions& options);

@@ -7,6 +7,7 @@
 #include "grammar/grammar_builder.h"
 #include "grammar/grammar_constraint.h"
 #include "server/api/json_text.h"
+#include "server/api/tool_calls/tool_arguments.h"
 
 namespace outrider {
 namespace {
@@ -46,28 +47,28 @@ Result<SharedGrammar> form_grammar(const OutputForm& form) {
 }
 
 // {"name": "f", "arguments": ...}
-ApiResult<GrammarExpr> call_expression(GrammarBuilder& builder, const Tool& tool) {
-  const Result<GrammarExpr> arguments = json_schema_expression(builder, tool.parameters);
-  if (!arguments.ok()) return field_error(tool.path, arguments.error().message);
+ApiResult<GrammarExpr> call_expression(GrammarBuilder& builder, const Tool& tool, ChatSpec& spec) {
+  OUTRIDER_TRY(const GrammarExpr arguments,
+               tool_arguments(builder, tool, spec.prompt.tools.tools.size(), spec.ignored));
   std::string prefix = "{\"name\": ";
   append_json_string(prefix, tool.name);
   prefix += ", \"arguments\": ";
-  return builder.sequence({builder.literal(prefix), *arguments, builder.literal("}")});
+  return builder.sequence({builder.literal(prefix), arguments, builder.literal("}")});
 }
 
-ApiResult<GrammarExpr> any_call(GrammarBuilder& builder, const std::vector<Tool>& tools) {
+ApiResult<GrammarExpr> any_call(GrammarBuilder& builder, ChatSpec& spec) {
   std::vector<GrammarExpr> calls;
-  for (const Tool& tool : tools) {
-    OUTRIDER_TRY(const GrammarExpr call, call_expression(builder, tool));
+  for (const Tool& tool : spec.prompt.tools.tools) {
+    OUTRIDER_TRY(const GrammarExpr call, call_expression(builder, tool, spec));
     calls.push_back(call);
   }
   return builder.choice(std::move(calls));
 }
 
 // Constrains the text after the mark that begins calls, in formats with such a mark.
-ApiResult<Constraints> strict_constraints(const ChatSpec& spec, const ToolFormat& format) {
+ApiResult<Constraints> strict_constraints(ChatSpec& spec, const ToolFormat& format) {
   GrammarBuilder builder;
-  OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec.prompt.tools.tools));
+  OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec));
   const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);
   const bool is_array = format.close.empty();
   std::vector<GrammarExpr> parts = {space, call, space};
@@ -96,7 +97,7 @@ ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choic
   return make_constraints(form_grammar(spec.form), spec, spec.form.path, choices);
 }
 
-ApiResult<Constraints> chat_constraints(const ChatSpec& spec) {
+ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
   const ToolUse& tools = spec.prompt.tools;
   const auto choices = static_cast<size_t>(spec.n);
   if (tools.must_call()) {
@@ -104,7 +105,7 @@ ApiResult<Constraints> chat_constraints(const ChatSpec& spec) {
       return field_error("tool_choice", "expected auto or none beside " + spec.form.path);
     }
     GrammarBuilder builder;
-    OUTRIDER_TRY(const GrammarExpr call, any_call(builder, tools.tools));
+    OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec));
     return make_constraints(builder.build(call), spec, "tool_choice", choices);
   }
   if (spec.form.kind != OutputForm::Kind::kFree) return form_constraints(spec, choices);

@@ -34,14 +34,14 @@ constexpr KnownFormat kFormats[] = {
 constexpr ToolFormat kPlain = {"plain", "", "", true};
 
 ApiStatus check_name(const RequestField& field, const std::string& name) {
-  constexpr size_t kMax = 64;
+  constexpr size_t kMax = 128;  // of the Model Context Protocol
   const bool fits =
       !name.empty() && name.size() <= kMax && std::all_of(name.begin(), name.end(), [](char byte) {
         return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == '-' ||
                byte == '.';
       });
   if (fits) return api_ok();
-  return field.error("expected 1 to 64 letters, digits, '_', '-' or '.', found " + quote(name));
+  return field.error("expected 1 to 128 letters, digits, '_', '-' or '.', found " + quote(name));
 }
 
 ApiStatus add_known_once(Tool tool, const RequestField& field, ToolUse& use) {
@@ -69,6 +69,8 @@ ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
 }
 
 ApiStatus read_choice(const RequestField& field, ToolUse& use) {
+  if (field.is_object() && field.find("allowed_tools"))
+    return choose_allowed_tools(*field.find("allowed_tools"), "function", use);
   if (field.is_object()) return read_named_choice(field, use);
   return read_tool_choice(field, use);
 }

@@ -18,9 +18,9 @@ bool is_name_character(char c) {
 
 class GbnfParser {
  public:
-  explicit GbnfParser(std::string_view text) : in_(text) {}
+  GbnfParser(GrammarBuilder& builder, std::string_view text) : in_(text), builder_(builder) {}
 
-  Result<SharedGrammar> run() {
+  Result<GrammarExpr> run() {
     skip_space(true);
     while (!in_.at_end()) {
       OUTRIDER_RETURN_IF_ERROR(parse_rule());
@@ -35,7 +35,7 @@ class GbnfParser {
         return input_error("grammar " + rule.place + ": rule " + quote(name) + " is not defined");
       }
     }
-    return builder_.build(builder_.reference(root->second.index));
+    return builder_.reference(root->second.index);
   }
 
  private:
@@ -236,19 +236,25 @@ class GbnfParser {
   }
 
   TextScanner in_;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
   std::map<std::string, NamedRule> rules_;
 };
 
 }  // namespace
 
-Result<SharedGrammar> parse_gbnf(std::string_view text) {
+Result<GrammarExpr> gbnf_expression(GrammarBuilder& builder, std::string_view text) {
   if (text.size() > GrammarLimits::kTextBytes) {
     return input_error("grammar: " + std::to_string(text.size()) + " bytes, at most " +
                        std::to_string(GrammarLimits::kTextBytes));
   }
   if (utf8::valid_prefix(text) != text.size()) return input_error("grammar: not valid UTF-8");
-  return GbnfParser(text).run();
+  return GbnfParser(builder, text).run();
+}
+
+Result<SharedGrammar> parse_gbnf(std::string_view text) {
+  GrammarBuilder builder;
+  OUTRIDER_TRY(const GrammarExpr root, gbnf_expression(builder, text));
+  return builder.build(root);
 }
 
 }  // namespace outrider

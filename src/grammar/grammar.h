@@ -87,6 +87,7 @@ SharedGrammar json_object_grammar();
 // Expressions for parts of larger grammars.
 class GrammarBuilder;
 Result<GrammarExpr> regex_expression(GrammarBuilder& builder, std::string_view pattern);
+Result<GrammarExpr> gbnf_expression(GrammarBuilder& builder, std::string_view text);
 Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_view schema);
 GrammarExpr json_object_expression(GrammarBuilder& builder);
 

@@ -15,8 +15,7 @@ constexpr Answer::Names kChatNames = {"chatcmpl-", "chat.completion", "chat.comp
 ChatAnswer::ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests)
     : Answer(spec, context, kChatNames, std::move(requests)), logprobs_(spec.logprobs), id_(context.id) {
   for (size_t i = 0; i < choices(); ++i) {
-    choices_.push_back(
-        {.parser = MessageParser(spec.prompt, spec.model->chat_template->source(), spec.streams)});
+    choices_.push_back({.parser = MessageParser(spec)});
   }
 }
 
@@ -28,7 +27,7 @@ bool ChatAnswer::begin_choice(int, JsonWriter& json) {
 
 bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta, JsonWriter& json) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  MessageDelta output = choice.parser.push(text, delta.completion.has_value());
+  MessageDelta output = choice.parser.push(text, delta.tokens, delta.completion.has_value());
   const size_t listed = delta.logprobs.empty() ? 0 : text_tokens(delta);
   if (listed > 0) {
     JsonWriter items(choice.logprobs, !choice.logprobs.empty());
@@ -41,7 +40,10 @@ bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta&
   }
   choice.message.reasoning += output.reasoning;
   choice.message.content += output.content;
-  for (auto& call : output.calls) choice.message.calls.push_back(std::move(call));
+  for (auto& call : output.calls) {
+    if (!call.name.empty()) choice.message.begin_call(call.index, call.name);
+    choice.message.extend_call(call.index, call.arguments);
+  }
   return false;
 }
 

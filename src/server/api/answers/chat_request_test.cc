@@ -6,6 +6,7 @@
 
 #include "server/api/answers/test_model.h"
 #include "server/api/answers/text_routes.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -60,10 +61,33 @@ TEST(ChatPrompt, ContinuesTheLastMessage) {
   const std::string messages =
       R"("messages":[{"role":"user","content":"Count"},{"role":"assistant","content":"one, two "}])";
   EXPECT_EQ(text_of(model, "{\"continue_final_message\":true," + messages + "}"),
-            "<|im_start|>user\nCount<|im_end|>\n<|im_start|>assistant\none, two");
+            "<|im_start|>user\nCount<|im_end|>\n<|im_start|>assistant\none, two ");
   EXPECT_THAT(
       text_of(model, "{\"continue_final_message\":true,\"add_generation_prompt\":true," + messages + "}"),
       HasSubstr("refused: add_generation_prompt"));
+}
+
+// The beginning of an answer may also occur in the marks after it.
+TEST(ChatPrompt, CutsBehindTheMessageThatIsContinued) {
+  const auto continued = [](std::string_view chat_template, const std::string& text) {
+    const TestServedModel model(chat_template);
+    std::string body = R"({"continue_final_message":true,"messages":[{"role":"user","content":"Q"},)"
+                       R"({"role":"assistant","content":)";
+    append_json_string(body, text);
+    return text_of(model, body + "}]}");
+  };
+  const std::string begin = "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\n";
+  for (const std::string text :
+       {"<", "end", "i", "|", "<|", "im_end", "\n", " a \t", "OutriderContinuesHere "}) {
+    EXPECT_EQ(continued(kChatMl, text), begin + text);
+  }
+  // A template that removes white space gets none back.
+  constexpr std::string_view kTrims =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}<|im_end|>{% endfor %}";
+  EXPECT_EQ(continued(kTrims, "end "), "[user]Q<|im_end|>[assistant]end");
+  EXPECT_EQ(continued(kTrims, "a\u00a0\n"), "[user]Q<|im_end|>[assistant]a");
+  constexpr std::string_view kDrops = "{% for m in messages %}{{ m.content[:2] }}|{% endfor %}";
+  EXPECT_THAT(continued(kDrops, "abc"), HasSubstr("refused: continue_final_message"));
 }
 
 TEST(ChatPrompt, ShowsToolsWhereTheTemplateDoesNot) {
@@ -152,19 +176,20 @@ TEST(ChatPrompt, RequestsSetVariablesOfTheTemplate) {
   const auto text_with = [&](const std::string& fields) {
     return text_of(model, R"({"messages":[{"role":"user","content":"x"}],)" + fields + "}");
   };
-  const std::string rest = "</think><think>";
+  // The template goes on thinking, so the server closes it.
+  const std::string rest = "</think><think>\n</think>\n\n";
   EXPECT_EQ(text_with(R"("chat_template_kwargs":{"enable_thinking":false})"), "True " + rest);
   EXPECT_EQ(text_with(R"("enable_thinking":false)"), "True " + rest);
   EXPECT_EQ(text_with(R"("reasoning_effort":"none")"), "True none" + rest);
   EXPECT_EQ(text_with(R"("reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":"<|im_end|>"})"),
-            "False <|im_end|>" + rest);
+            "False <|im_end|></think><think>");
   EXPECT_THAT(text_with(R"("chat_template_kwargs":{"messages":1})"),
               HasSubstr("refused: chat_template_kwargs.messages"));
   model.model().template_values = {{"enable_thinking", "false"}};
   const auto prompt = prompt_of(model, R"({"messages":[{"role":"user","content":"x"}]})");
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
   EXPECT_EQ(prompt->text, "True " + rest);
-  EXPECT_TRUE(prompt->begins_thinking);
+  EXPECT_EQ(prompt->output.begins, ThinkingState::kClosed);
 }
 
 TEST(ChatPrompt, TellsWhatTheTemplateRefuses) {

@@ -12,7 +12,7 @@ MessageAnswer::MessageAnswer(ChatSpec spec, const CallContext& context, std::vec
       spec_(std::move(spec)),
       id_(context.id),
       created_(context.created),
-      parser_(spec_.prompt, spec_.model->chat_template->source(), spec_.streams) {
+      parser_(spec_) {
   figures_.prompt_tokens = static_cast<int64_t>(this->requests().front().prompt.size());
 }
 
@@ -22,7 +22,7 @@ void MessageAnswer::start(std::string& events) {
 
 void MessageAnswer::add(int, ChoiceDelta delta, std::string& events) {
   figures_.add(delta);
-  const MessageDelta output = parser_.push(delta.text, delta.completion.has_value());
+  const MessageDelta output = parser_.push(delta.text, delta.tokens, delta.completion.has_value());
   if (!output.reasoning.empty() && output.content.empty() && output.calls.empty()) {
     reasoning_tokens_ += static_cast<int64_t>(delta.tokens.size());
   }

@@ -27,8 +27,7 @@ struct ChatPrompt {
   std::string text;
   std::vector<TokenId> tokens;
   ToolUse tools;
-  const ReasoningFormat* reasoning = nullptr;  // null: the model does not think aloud
-  bool begins_thinking = false;                // the prompt ends with the mark that begins reasoning
+  OutputParts output = {};  // what the answer may consist of
 };
 
 // Renders a conversation. Parts that the template cannot show are written as text (docs/reference/api.md,

@@ -19,6 +19,9 @@ struct ChatSpec : GenerationSpec {
   bool logprobs = false;
   int top_logprobs = 0;
   bool splits_reasoning = true;  // reasoning is a separate field
+  // Control tokens that are part of the output's text for the parser, and whether all others are left out.
+  std::vector<TokenId> shown_control = {};
+  bool hides_control = false;
 };
 
 // Reads the whole request except for the constraints on its output (constraints.h).

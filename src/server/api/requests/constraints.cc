@@ -26,24 +26,21 @@ ApiResult<Constraints> make_constraints(const Result<SharedGrammar>& grammar, co
   return constraints;
 }
 
-Result<SharedGrammar> form_grammar(const OutputForm& form) {
+Result<GrammarExpr> form_expression(GrammarBuilder& builder, const OutputForm& form) {
   switch (form.kind) {
     case OutputForm::Kind::kJsonSchema:
-      return grammar_of_json_schema(form.text);
+      return json_schema_expression(builder, form.text);
     case OutputForm::Kind::kRegex:
-      return grammar_of_regex(form.text);
+      return regex_expression(builder, form.text);
     case OutputForm::Kind::kGrammar:
-      return parse_gbnf(form.text);
-    case OutputForm::Kind::kChoice: {
-      GrammarBuilder builder;
-      const GrammarExpr choice = builder.one_of(form.choices);
-      return builder.build(choice);
-    }
+      return gbnf_expression(builder, form.text);
+    case OutputForm::Kind::kChoice:
+      return builder.one_of(form.choices);
     case OutputForm::Kind::kFree:
     case OutputForm::Kind::kJsonObject:
       break;
   }
-  return json_object_grammar();
+  return json_object_expression(builder);
 }
 
 // {"name": "f", "arguments": ...}
@@ -65,68 +62,155 @@ ApiResult<GrammarExpr> any_call(GrammarBuilder& builder, ChatSpec& spec) {
   return builder.choice(std::move(calls));
 }
 
-// Constrains the text after the mark that begins calls, in formats with such a mark.
-ApiResult<Constraints> strict_constraints(ChatSpec& spec, const ToolFormat& format) {
+// The mark as it is spelled in grammars, with its control tokens.
+std::string spelled(const Tokenizer& tokenizer, std::string_view mark) {
+  std::string text;
+  size_t done = 0;
+  for (const TokenId token : tokenizer.encode(mark, {.add_special = false})) {
+    if (!tokenizer.is_control(token)) continue;
+    const std::string_view piece = tokenizer.token_piece(token);
+    const size_t place = mark.find(piece, done);
+    if (place == std::string_view::npos) continue;
+    text.append(mark.substr(done, place - done)).append(control_token_bytes(piece));
+    done = place + piece.size();
+  }
+  return text.append(mark.substr(done));
+}
+
+// The text after the mark of a form whose calls are objects. `is_single`: one call alone.
+GrammarExpr marked_calls(GrammarBuilder& builder, const ChatSpec& spec, const CallForm& form,
+                         GrammarExpr call, bool is_single) {
+  const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);
+  if (!form.close.empty()) {
+    return builder.sequence(
+        {space, call, space, builder.literal(spelled(*spec.model->tokenizer, form.close))});
+  }
+  const GrammarExpr next = builder.sequence({builder.literal(", "), call});
+  const GrammarExpr rest = is_single ? builder.empty() : builder.repeat(next, 0, GrammarBuilder::kUnbounded);
+  return builder.sequence({space, builder.literal("["), call, rest, builder.literal("]")});
+}
+
+bool has_marked_objects(const CallForm& form) {
+  return form.shape == CallShape::kObject && !form.open[0].empty() && !form.may_be_bare;
+}
+
+// Free text in which the mark that begins calls is followed by calls that obey their schemas.
+ApiResult<Constraints> strict_constraints(ChatSpec& spec, const CallForm& form) {
   GrammarBuilder builder;
   OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec));
-  const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);
-  const bool is_array = format.close.empty();
-  std::vector<GrammarExpr> parts = {space, call, space};
-  if (is_array) {
-    const GrammarExpr next = builder.sequence({builder.literal(", "), call});
-    parts = {space, builder.literal("["), call, builder.repeat(next, 0, GrammarBuilder::kUnbounded),
-             builder.literal("]")};
-  } else {
-    parts.push_back(builder.literal(format.close));
-  }
-  const GrammarExpr body = builder.sequence(std::move(parts));
-  const auto marker = spec.model->tokenizer->find_piece(format.open);
-  const bool is_control = marker && spec.model->tokenizer->is_control(*marker);
-  const std::string trigger = is_control ? control_token_bytes(format.open) : std::string(format.open);
-  const Result<GrammarExpr> root =
-      triggered_expression(builder, {{.trigger = trigger, .body = body}},
-                           {.is_required = false, .is_repeated = spec.prompt.tools.parallel && !is_array});
+  const GrammarExpr body = marked_calls(builder, spec, form, call, false);
+  const Result<GrammarExpr> root = triggered_expression(
+      builder, {{.trigger = spelled(*spec.model->tokenizer, form.open[0]), .body = body}},
+      {.is_required = false, .is_repeated = spec.prompt.tools.parallel && !form.close.empty()});
   if (!root.ok()) return field_error("tools", root.error().message);
   return make_constraints(builder.build(*root), spec, "tools", static_cast<size_t>(spec.n));
+}
+
+// One call on a channel of harmony, after any messages but the last one of an answer.
+ApiResult<GrammarExpr> channel_call(GrammarBuilder& builder, ChatSpec& spec) {
+  const Tokenizer& tokenizer = *spec.model->tokenizer;
+  std::vector<GrammarExpr> calls;
+  for (const Tool& tool : spec.prompt.tools.tools) {
+    OUTRIDER_TRY(const GrammarExpr arguments,
+                 tool_arguments(builder, tool, spec.prompt.tools.tools.size(), spec.ignored));
+    const GrammarExpr kind = builder.literal(spelled(tokenizer, " <|constrain|>json"));
+    calls.push_back(builder.sequence({builder.literal(tool.name), builder.optional(kind),
+                                      builder.literal(spelled(tokenizer, "<|message|>")), arguments}));
+  }
+  const Result<GrammarExpr> root =
+      triggered_expression(builder,
+                           {{.trigger = spelled(tokenizer, "<|channel|>commentary to=functions."),
+                             .body = builder.choice(std::move(calls))},
+                            {.trigger = spelled(tokenizer, "<|channel|>final"), .body = builder.nothing()}},
+                           {.is_required = true, .is_repeated = false});
+  if (!root.ok()) return field_error("tools", root.error().message);
+  return *root;
+}
+
+// `body` as the answer after its thinking.
+ApiResult<GrammarExpr> after_thinking(GrammarBuilder& builder, const ChatSpec& spec, GrammarExpr body) {
+  const OutputParts& output = spec.prompt.output;
+  if (output.thinking == nullptr || output.begins == ThinkingState::kClosed) return body;
+  const Tokenizer& tokenizer = *spec.model->tokenizer;
+  const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);
+  const Result<GrammarExpr> rest = triggered_expression(
+      builder,
+      {{.trigger = spelled(tokenizer, output.thinking->close), .body = builder.sequence({space, body})}},
+      {.is_required = true, .is_repeated = false});
+  if (!rest.ok()) return field_error(spec.form.path, rest.error().message);
+  if (output.begins == ThinkingState::kOpen || output.thinking->is_channel) return *rest;
+  const GrammarExpr open = builder.literal(spelled(tokenizer, output.thinking->open));
+  return builder.choice({body, builder.sequence({open, *rest})});
+}
+
+// The call that the request demands, in the form of the template if its calls are objects, else as the plain
+// object.
+ApiResult<Constraints> forced_call(ChatSpec& spec) {
+  GrammarBuilder builder;
+  const CallForm& form = *spec.prompt.output.calls.front();
+  if (form.shape == CallShape::kChannel) {
+    OUTRIDER_TRY(const GrammarExpr root, channel_call(builder, spec));
+    return make_constraints(builder.build(root), spec, "tool_choice", static_cast<size_t>(spec.n));
+  }
+  OUTRIDER_TRY(GrammarExpr call, any_call(builder, spec));
+  if (has_marked_objects(form)) {
+    const GrammarExpr open = builder.literal(spelled(*spec.model->tokenizer, form.open[0]));
+    call = builder.sequence({open, marked_calls(builder, spec, form, call, true)});
+  }
+  OUTRIDER_TRY(const GrammarExpr root, after_thinking(builder, spec, call));
+  return make_constraints(builder.build(root), spec, "tool_choice", static_cast<size_t>(spec.n));
+}
+
+ApiResult<Constraints> form_after_thinking(const ChatSpec& spec) {
+  GrammarBuilder builder;
+  const Result<GrammarExpr> form = form_expression(builder, spec.form);
+  if (!form.ok()) return field_error(spec.form.path, form.error().message);
+  OUTRIDER_TRY(const GrammarExpr root, after_thinking(builder, spec, *form));
+  return make_constraints(builder.build(root), spec, spec.form.path, static_cast<size_t>(spec.n));
 }
 
 }  // namespace
 
 ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choices) {
   if (spec.form.kind == OutputForm::Kind::kFree) return Constraints();
-  return make_constraints(form_grammar(spec.form), spec, spec.form.path, choices);
+  GrammarBuilder builder;
+  const Result<GrammarExpr> form = form_expression(builder, spec.form);
+  if (!form.ok()) return field_error(spec.form.path, form.error().message);
+  return make_constraints(builder.build(*form), spec, spec.form.path, choices);
 }
 
 ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
   const ToolUse& tools = spec.prompt.tools;
-  const auto choices = static_cast<size_t>(spec.n);
+  const bool is_free = spec.form.kind == OutputForm::Kind::kFree;
   if (tools.must_call()) {
-    if (spec.form.kind != OutputForm::Kind::kFree) {
-      return field_error("tool_choice", "expected auto or none beside " + spec.form.path);
-    }
-    GrammarBuilder builder;
-    OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec));
-    return make_constraints(builder.build(call), spec, "tool_choice", choices);
+    if (!is_free) return field_error("tool_choice", "expected auto or none beside " + spec.form.path);
+    return forced_call(spec);
   }
-  if (spec.form.kind != OutputForm::Kind::kFree) return form_constraints(spec, choices);
+  if (!is_free) return form_after_thinking(spec);
   const bool is_strict =
       std::any_of(tools.tools.begin(), tools.tools.end(), [](const Tool& t) { return t.strict; });
   if (tools.choice != ToolChoice::kAuto || !is_strict) return Constraints();
-  const ToolFormat& format = tool_format(spec.model->chat_template->source());
-  const bool is_marked_object = !format.only_at_start && format.form == CallForm::kObject;
-  return is_marked_object ? strict_constraints(spec, format) : Constraints();
+  const CallForm& form = *spec.prompt.output.calls.front();
+  return has_marked_objects(form) ? strict_constraints(spec, form) : Constraints();
 }
 
 void prepare_output(ChatSpec& spec) {
-  const ToolUse& tools = spec.prompt.tools;
-  const bool has_form = tools.must_call() || spec.form.kind != OutputForm::Kind::kFree;
-  if (has_form || !spec.splits_reasoning) spec.prompt.reasoning = nullptr;
-  const auto show = [&](std::string_view mark) {
-    const auto token = spec.model->tokenizer->find_piece(mark);
-    if (token && spec.model->tokenizer->is_control(*token)) spec.request.skip_special = false;
-  };
-  if (spec.prompt.reasoning != nullptr) show(spec.prompt.reasoning->close);
-  if (tools.choice == ToolChoice::kAuto) show(tool_format(spec.model->chat_template->source()).open);
+  OutputParts& output = spec.prompt.output;
+  if (!spec.splits_reasoning && output.thinking != nullptr && !output.thinking->is_channel)
+    output.thinking = nullptr;
+  std::vector<std::string_view> marks;
+  const auto add = [&](const auto& more) { marks.insert(marks.end(), more.begin(), more.end()); };
+  if (output.thinking != nullptr) add(output.thinking->marks());
+  for (const CallForm* form : output.calls) add(form->marks());
+  if (output.thinking != nullptr && output.thinking->is_channel) add(channel_marks());
+  const Tokenizer& tokenizer = *spec.model->tokenizer;
+  for (const std::string_view mark : marks) {
+    const auto token = tokenizer.find_piece(mark);
+    if (token && tokenizer.is_control(*token)) spec.shown_control.push_back(*token);
+  }
+  if (spec.shown_control.empty() || !spec.request.skip_special) return;
+  spec.request.skip_special = false;
+  spec.hides_control = true;
 }
 
 }  // namespace outrider

@@ -17,11 +17,11 @@ using Constraints =
 ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choices);
 
 // Constraints for the output form, for a required call, or for strict tools: a call of these must match their
-// schema. Tools whose schema cannot be held are noted in `spec.ignored`.
+// schema. Form and required call begin after the thinking. Tools whose schema cannot be held are noted in
+// `spec.ignored`.
 ApiResult<Constraints> chat_constraints(ChatSpec& spec);
 
-// Adapts `spec` to tools and form: control tokens are printed if calls or reasoning are marked by one, and
-// there is no reasoning if a constraint leaves no place for it.
+// Adapts `spec` to thinking and calls: the control tokens that mark them are printed.
 void prepare_output(ChatSpec& spec);
 
 }  // namespace outrider

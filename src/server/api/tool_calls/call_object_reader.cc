@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/call_object_reader.h"
-#include "base/white_space.h"
 
 #include <simdjson.h>
 
@@ -10,7 +9,7 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxCallDepth = 64;
 
 std::optional<std::string> decode_string(std::string_view quoted) {
   simdjson::dom::parser parser;
@@ -21,108 +20,138 @@ std::optional<std::string> decode_string(std::string_view quoted) {
 
 }  // namespace
 
-using State = CallReader::State;
+ReadState CallObjectReader::push(char next) {
+  if (in_arguments_) return push_argument(next);
+  after_ += next;
+  const ReadState state = step(next);
+  if (state == ReadState::kBroken && !after_.empty()) after_.pop_back();
+  return state;
+}
 
-State CallObjectReader::push(char next) {
+ReadState CallObjectReader::push_argument(char next) {
+  const ReadState state = arguments_.push(next);
+  if (state == ReadState::kBroken) return ReadState::kBroken;
+  if (state == ReadState::kDone) {
+    in_arguments_ = false;
+    after_.clear();
+    text_ += "{}";
+    phase_ = Phase::kNext;
+  }
+  return ReadState::kReading;
+}
+
+ReadState CallObjectReader::step(char next) {
   text_ += next;
-  const bool was_in_string = string_.is_inside();
-  string_.push(next);
-  if (was_in_string) return string_.is_inside() ? State::kReading : end_string();
+  if (in_string_) {
+    const bool is_end = next == '"' && !is_escaped_;
+    is_escaped_ = next == '\\' && !is_escaped_;
+    if (!is_end) return ReadState::kReading;
+    in_string_ = false;
+    return end_string();
+  }
+  in_string_ = next == '"';
   // A number or a constant ends at the character after it.
   const bool in_word = phase_ == Phase::kInValue && nesting_.size() == 1;
   if (in_word && (is_json_space(next) || next == ',' || next == '}')) {
-    if (end_value(text_.size() - 1) == State::kBroken) return State::kBroken;
+    if (end_value(text_.size() - 1) == ReadState::kBroken) return ReadState::kBroken;
   }
-  return is_json_space(next) ? State::kReading : push_structure(next);
+  return is_json_space(next) ? ReadState::kReading : push_structure(next);
 }
 
-State CallObjectReader::end_string() {
-  if (nesting_.size() > 1) return State::kReading;
+ReadState CallObjectReader::end_string() {
+  if (nesting_.size() > 1) return ReadState::kReading;
   if (phase_ == Phase::kInValue) return end_value(text_.size());
   const auto key = decode_string(std::string_view(text_).substr(string_begin_));
-  if (!key) return State::kBroken;
+  if (!key) return ReadState::kBroken;
   key_ = *key;
   phase_ = Phase::kColon;
-  return State::kReading;
+  return ReadState::kReading;
 }
 
-State CallObjectReader::push_structure(char next) {
+ReadState CallObjectReader::push_structure(char next) {
   switch (phase_) {
     case Phase::kOpen:
       nesting_ = "{";
       may_end_ = true;
       phase_ = Phase::kKey;
-      return next == '{' ? State::kReading : State::kBroken;
+      return next == '{' ? ReadState::kReading : ReadState::kBroken;
     case Phase::kKey:
-      if (next == '}' && may_end_) return State::kDone;
+      if (next == '}' && may_end_) return end_call();
       string_begin_ = text_.size() - 1;
-      return next == '"' ? State::kReading : State::kBroken;
+      return next == '"' ? ReadState::kReading : ReadState::kBroken;
     case Phase::kColon:
       phase_ = Phase::kValue;
-      return next == ':' ? State::kReading : State::kBroken;
+      return next == ':' ? ReadState::kReading : ReadState::kBroken;
     case Phase::kValue:
       return begin_value(next);
     case Phase::kInValue:
-      if (next == '{' || next == '[') {
-        nesting_ += next;
-        if (nesting_.size() > kMaxDepth) return State::kBroken;
-      } else if (next == '}' || next == ']') {
-        if (nesting_.size() == 1 || nesting_.back() != (next == '}' ? '{' : '[')) return State::kBroken;
-        nesting_.pop_back();
-        if (nesting_.size() == 1) return end_value(text_.size());
-      }
-      return State::kReading;
+      return push_nested(next);
     case Phase::kNext:
       return next_member(next);
   }
-  return State::kBroken;
+  return ReadState::kBroken;
 }
 
-State CallObjectReader::begin_value(char next) {
+ReadState CallObjectReader::begin_value(char next) {
   value_begin_ = text_.size() - 1;
   phase_ = Phase::kInValue;
   if (key_ == "arguments" || key_ == "parameters") {
-    if (arguments_begin_ != 0) return State::kBroken;
-    arguments_begin_ = value_begin_;
+    if (has_arguments_) return ReadState::kBroken;
+    has_arguments_ = true;
+    if (next == '{') {
+      text_.pop_back();
+      in_arguments_ = true;
+      return push_argument(next);
+    }
   }
   if (next == '{' || next == '[') {
     nesting_ += next;
   } else if (next == ',' || next == '}' || next == ']' || next == ':') {
-    return State::kBroken;
+    return ReadState::kBroken;
   }
-  return State::kReading;
+  return ReadState::kReading;
 }
 
-State CallObjectReader::end_value(size_t end) {
+ReadState CallObjectReader::push_nested(char next) {
+  if (next == '{' || next == '[') {
+    nesting_ += next;
+    if (nesting_.size() > kMaxCallDepth) return ReadState::kBroken;
+  } else if (next == '}' || next == ']') {
+    if (nesting_.size() == 1 || nesting_.back() != (next == '}' ? '{' : '[')) return ReadState::kBroken;
+    nesting_.pop_back();
+    if (nesting_.size() == 1) return end_value(text_.size());
+  }
+  return ReadState::kReading;
+}
+
+ReadState CallObjectReader::end_value(size_t end) {
   phase_ = Phase::kNext;
-  if (arguments_begin_ == value_begin_) arguments_end_ = end;
-  if (key_ != "name") return State::kReading;
-  if (name_) return State::kBroken;
-  name_ = decode_string(std::string_view(text_).substr(value_begin_, end - value_begin_));
-  return name_ ? State::kReading : State::kBroken;
+  const std::string_view value = std::string_view(text_).substr(value_begin_, end - value_begin_);
+  if (key_ == "arguments" || key_ == "parameters") other_arguments_ = value;
+  if (key_ != "name") return ReadState::kReading;
+  if (name_) return ReadState::kBroken;
+  name_ = decode_string(value);
+  return name_ ? ReadState::kReading : ReadState::kBroken;
 }
 
-State CallObjectReader::next_member(char next) {
-  if (next == '}') return State::kDone;
+ReadState CallObjectReader::next_member(char next) {
+  if (next == '}') return end_call();
   may_end_ = false;
   phase_ = Phase::kKey;
-  return next == ',' ? State::kReading : State::kBroken;
+  return next == ',' ? ReadState::kReading : ReadState::kBroken;
 }
 
-std::string_view CallObjectReader::arguments() const {
-  if (arguments_begin_ == 0 || text_[arguments_begin_] != '{') return {};
-  const size_t end = arguments_end_ == 0 ? text_.size() : arguments_end_;
-  return std::string_view(text_).substr(arguments_begin_, end - arguments_begin_);
-}
-
-std::optional<std::string> CallObjectReader::finished_arguments() const {
-  if (!name_ || !is_json_object(text_)) return std::nullopt;
-  if (arguments_begin_ == 0) return "{}";
-  if (const std::string_view object = arguments(); !object.empty()) return std::string(object);
-  const std::string_view value(text_.data() + arguments_begin_, arguments_end_ - arguments_begin_);
-  if (value == "null") return "{}";
-  auto text = decode_string(value);
-  return text && is_json_object(*text) ? text : std::nullopt;
+// Arguments may be absent, null or the text of an object.
+ReadState CallObjectReader::end_call() {
+  if (!name_ || !is_json_object(text_)) return ReadState::kBroken;
+  if (!arguments_.text().empty()) return ReadState::kDone;
+  const bool is_absent = !has_arguments_ || other_arguments_ == "null";
+  const auto text = is_absent ? std::string("{}") : decode_string(other_arguments_);
+  if (!text || !is_json_object(*text)) return ReadState::kBroken;
+  for (const char byte : trimmed(*text)) {
+    if (arguments_.push(byte) == ReadState::kBroken) return ReadState::kBroken;
+  }
+  return ReadState::kDone;
 }
 
 }  // namespace outrider

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "server/api/tool_calls/call_reader.h"
-#include "server/api/tool_calls/json_string_state.h"
+#include "server/api/tool_calls/json_object_text.h"
 
 namespace outrider {
 
@@ -14,31 +10,42 @@ namespace outrider {
 // a string that holds the text of one.
 class CallObjectReader final : public CallReader {
  public:
-  State push(char next) override;
+  ReadState push(char next) override;
+  // An object whose arguments are complete counts without its last bracket.
+  bool finish() override { return name_ && !in_arguments_ && !arguments_.text().empty(); }
   const std::optional<std::string>& name() const override { return name_; }
-  std::string_view arguments() const override;
-  std::optional<std::string> finished_arguments() const override;
+  std::string_view arguments() const override { return arguments_.text(); }
+  std::string ending() const override { return in_arguments_ ? arguments_.ending() : ""; }
+  std::string held() const override { return in_arguments_ ? arguments_.held() : after_; }
 
  private:
   enum class Phase : uint8_t { kOpen, kKey, kColon, kValue, kInValue, kNext };
 
-  State end_string();
-  State push_structure(char next);
-  State begin_value(char next);
-  State end_value(size_t end);
-  State next_member(char next);
+  ReadState step(char next);
+  ReadState push_argument(char next);
+  ReadState end_string();
+  ReadState push_structure(char next);
+  ReadState begin_value(char next);
+  ReadState push_nested(char next);
+  ReadState end_value(size_t end);
+  ReadState next_member(char next);
+  ReadState end_call();
 
-  std::string text_;
+  std::string text_;     // of the object, with its arguments left out
   std::string nesting_;  // the open brackets: "{[" ...
   Phase phase_ = Phase::kOpen;
-  JsonStringState string_;
-  bool may_end_ = false;  // the object may close where a key is expected
+  bool in_string_ = false;
+  bool is_escaped_ = false;  // a backslash precedes the next character
+  bool may_end_ = false;     // the object may close where a key is expected
   size_t string_begin_ = 0;
   size_t value_begin_ = 0;
   std::string key_;
   std::optional<std::string> name_;
-  size_t arguments_begin_ = 0;  // 0: absent
-  size_t arguments_end_ = 0;    // 0: not finished
+  JsonObjectText arguments_;
+  bool has_arguments_ = false;   // they have begun, as an object or as another value
+  bool in_arguments_ = false;    // the next character belongs to their object
+  std::string other_arguments_;  // a value that is no object
+  std::string after_;            // what follows the arguments
 };
 
 }  // namespace outrider

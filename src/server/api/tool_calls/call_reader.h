@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/tool_calls/call_forms.h"
+#include "server/api/tool_calls/read_state.h"
 #include "server/api/tool_calls/tool_use.h"
 
 namespace outrider {
@@ -15,20 +17,26 @@ namespace outrider {
 // call.
 class CallReader {
  public:
-  enum class State : uint8_t { kReading, kDone, kBroken };
-
   virtual ~CallReader() = default;
-  virtual State push(char next) = 0;
+  virtual ReadState push(char next) = 0;
+  // The output ends here. Whether the call is complete.
+  virtual bool finish() { return false; }
 
   // The tool's name, as soon as it is complete.
   virtual const std::optional<std::string>& name() const = 0;
-  // The part of the arguments' JSON object that was read so far; empty before it begins.
+  // The beginning of the arguments' JSON object as far as it is certain, the whole object of a complete call;
+  // empty before it begins.
   virtual std::string_view arguments() const = 0;
-  // The arguments of a finished call as a JSON object. nullopt: the text is no call, or they are not JSON.
-  virtual std::optional<std::string> finished_arguments() const = 0;
+  // The text that makes arguments() a JSON object.
+  virtual std::string ending() const = 0;
+  // The text that was taken since arguments() began and is not in it.
+  virtual std::string held() const = 0;
 };
 
 // The tools that may be called. Their schemas give the types of arguments that are written as plain text.
 using SharedTools = std::shared_ptr<const std::vector<Tool>>;
+
+// A reader of one call of the form. `is_object`: the call is a JSON object, in a form that takes these, too.
+std::unique_ptr<CallReader> make_call_reader(const CallForm& form, bool is_object, const SharedTools& tools);
 
 }  // namespace outrider

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/api/tool_calls/output_test_data.h"
+
 namespace outrider {
 namespace {
 
@@ -12,55 +14,9 @@ constexpr std::string_view kLlama = "... <|python_tag|> ...";
 constexpr std::string_view kDeepSeek = "... <｜tool▁calls▁begin｜><｜tool▁call▁begin｜> ...";
 constexpr std::string_view kQwenCoder = "... <tool_call>\\n<function=f>\\n<parameter=x> ...";
 
-constexpr const char* kAddSchema = R"({"type": "object", "properties": {
-  "a": {"type": "integer"}, "b": {"type": "array"}, "s": {"type": "string"}, "t": {"type": "boolean"},
-  "o": {"anyOf": [{"type": "number"}, {"type": "null"}]}, "e": {"enum": ["1", "2"]}, "m": {"enum": [1, "1x"]},
-  "r": {"$ref": "#/$defs/point"}, "u": {"description": "of no type"}, "l": {"type": ["string", "null"]}},
-  "$defs": {"point": {"type": "object"}}})";
-
-SharedTools test_tools() {
-  return std::make_shared<const std::vector<Tool>>(
-      std::vector<Tool>{{.name = "add", .parameters = kAddSchema, .path = {}},
-                        {.name = "now", .parameters = R"({"type": "object"})", .path = {}}});
-}
-
-// "content|name(arguments)|name(arguments)", with the pieces of every call joined.
-std::string parsed(std::string_view chat_template, std::string_view text, size_t piece, bool incremental,
-                   bool parallel = true) {
-  ToolCallParser parser(
-      {.format = tool_format(chat_template), .incremental = incremental, .parallel = parallel}, test_tools());
-  MessageDelta all;
-  const auto take = [&](MessageDelta delta) {
-    all.content += delta.content;
-    for (const auto& call : delta.calls) {
-      if (!call.name.empty()) {
-        EXPECT_EQ(call.index, static_cast<int>(all.calls.size()));
-        all.calls.push_back(call);
-      } else {
-        EXPECT_EQ(call.index, static_cast<int>(all.calls.size()) - 1);
-        all.calls.back().arguments += call.arguments;
-      }
-    }
-  };
-  for (size_t i = 0; i < text.size(); i += piece) {
-    MessageDelta delta;
-    parser.push(text.substr(i, piece), delta);
-    take(delta);
-  }
-  MessageDelta delta;
-  parser.finish(delta);
-  take(delta);
-  std::string result = all.content;
-  for (const auto& call : all.calls) result += "|" + call.name + "(" + call.arguments + ")";
-  return result;
-}
-
 void expect_parsed(std::string_view chat_template, std::string_view text, const std::string& expected) {
   for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, size_t{1000}}) {
-    for (const bool incremental : {false, true}) {
-      EXPECT_EQ(parsed(chat_template, text, piece, incremental), expected)
-          << text << " in pieces of " << piece << (incremental ? ", incremental" : "");
-    }
+    EXPECT_EQ(parsed(chat_template, text, piece), expected) << text << " in pieces of " << piece;
   }
 }
 
@@ -136,14 +92,14 @@ TEST(ToolCallParser, LeavesAloneWhatDeepSeekDoesNotCallSo) {
        {begin, begin + "x", begin + call, begin + call + "function",
         begin + call + "function" + sep + "add\n", begin + deepseek_call("other", "{}"),
         begin + deepseek_call("add", "[1]"), begin + call + "function" + sep + "add\n```python\n{}",
-        begin + call + "function" + sep + "add\n{\"a\": 1]", begin + call + std::string(300, 'x') + sep,
-        call + "function" + sep + "add\n{}", std::string("<｜tool▁calls"), std::string("a ｜> b")}) {
-    EXPECT_EQ(parsed(kDeepSeek, text, 1, false), text);
-    EXPECT_EQ(parsed(kDeepSeek, text, 1000, false), text);
+        begin + call + std::string(300, 'x') + sep, call + "function" + sep + "add\n{}",
+        std::string("<｜tool▁calls"), std::string("a ｜> b")}) {
+    EXPECT_EQ(parsed(kDeepSeek, text, 1), text);
+    EXPECT_EQ(parsed(kDeepSeek, text, 1000), text);
   }
+  EXPECT_EQ(parsed(kDeepSeek, begin + call + "function" + sep + "add\n{\"a\": 1]", 1), "]|add({\"a\": 1})");
   // Text after a valid call stays content.
-  EXPECT_EQ(parsed(kDeepSeek, begin + deepseek_call("now", "{}") + "And more.", 2, false),
-            "And more.|now({})");
+  EXPECT_EQ(parsed(kDeepSeek, begin + deepseek_call("now", "{}") + "And more.", 2), "And more.|now({})");
 }
 
 std::string tagged_call(const std::string& name,
@@ -200,40 +156,34 @@ TEST(ToolCallParser, LeavesAloneWhatQwenCoderDoesNotCallSo) {
        {std::string("a <tool_call> b"), std::string("<tool_call>{\"name\": \"add\"}"),
         tagged_call("other", {}), std::string("<tool_call>\n<function=add"),
         "<tool_call><function=" + std::string(300, 'x') + ">", name + "text</function>",
-        name + "<parameter=a>1", name + "<parameter=a>1</parameter>",
-        name + "<parameter=a>1</parameter><parameter=a>2</parameter></function>"}) {
-    EXPECT_EQ(parsed(kQwenCoder, text, 1, false), text);
-    EXPECT_EQ(parsed(kQwenCoder, text, 1000, false), text);
+        name + "<parameter=a>1", name + "<parameter=a>1</parameter>"}) {
+    EXPECT_EQ(parsed(kQwenCoder, text, 1), text);
+    EXPECT_EQ(parsed(kQwenCoder, text, 1000), text);
   }
 }
 
 // A long string, such as a file, is sent while it is generated.
 TEST(ToolCallParser, StreamsQwenCodersStrings) {
-  ToolCallParser parser({.format = tool_format(kQwenCoder), .incremental = true}, test_tools());
-  MessageDelta delta;
-  parser.push("<tool_call>\n<function=add>\n<parameter=s>\none\n", delta);
+  OutputParser parser(parts_of(kQwenCoder), test_tools());
+  MessageDelta delta = parser.push("<tool_call>\n<function=add>\n<parameter=s>\none\n", false);
   ASSERT_EQ(delta.calls.size(), 1u);
   EXPECT_EQ(delta.calls[0].name, "add");
   EXPECT_EQ(delta.calls[0].arguments, R"({"s": "one)");  // the line break may belong to the tag
-  delta = {};
-  parser.push("two\n</par", delta);
+  delta = parser.push("two\n</par", false);
   EXPECT_EQ(delta.calls[0].arguments, R"(\ntwo)");
-  delta = {};
-  parser.push("ameter>\n</function>", delta);
+  delta = parser.push("ameter>\n</function>", false);
   EXPECT_EQ(delta.calls[0].arguments, R"("})");
 }
 
 TEST(ToolCallParser, TellsTheNameFirstAndArgumentsAsTheyCome) {
-  ToolCallParser parser({.format = tool_format(kHermes), .incremental = true}, test_tools());
-  MessageDelta delta;
-  parser.push("<tool_call>\n{\"name\": \"add\", \"arguments\": ", delta);
+  OutputParser parser(parts_of(kHermes), test_tools());
+  MessageDelta delta = parser.push("<tool_call>\n{\"name\": \"add\", \"arguments\": ", false);
   EXPECT_TRUE(delta.empty());
-  parser.push("{\"a\"", delta);
+  delta = parser.push("{\"a\"", false);
   ASSERT_EQ(delta.calls.size(), 1u);
   EXPECT_EQ(delta.calls[0].name, "add");
   EXPECT_EQ(delta.calls[0].arguments, "{\"a\"");
-  delta = {};
-  parser.push(": 1}", delta);
+  delta = parser.push(": 1}", false);
   ASSERT_EQ(delta.calls.size(), 1u);
   EXPECT_EQ(delta.calls[0].name, "");
   EXPECT_EQ(delta.calls[0].arguments, ": 1}");
@@ -242,51 +192,68 @@ TEST(ToolCallParser, TellsTheNameFirstAndArgumentsAsTheyCome) {
 TEST(ToolCallParser, KeepsToOneCallWhereAsked) {
   const std::string text =
       R"(<tool_call>{"name": "add", "arguments": {}}</tool_call><tool_call>{"name": "now", "arguments": {}}</tool_call>)";
-  for (const bool incremental : {false, true}) {
-    EXPECT_EQ(parsed(kHermes, text, 3, incremental, /*parallel=*/false), "|add({})");
-  }
+  OutputParts parts = parts_of(kHermes);
+  parts.parallel = false;
+  EXPECT_EQ(parse(parts, text, 3).text(), "|add({})");
 }
 
 // "reasoning|content"
-std::string split(std::string_view text, size_t piece, bool is_inside) {
-  ReasoningSplitter splitter(*reasoning_format("</think>"), is_inside);
-  std::string reasoning, content;
-  for (size_t i = 0; i < text.size(); i += piece) splitter.push(text.substr(i, piece), reasoning, content);
-  splitter.finish(reasoning, content);
-  return reasoning + "|" + content;
+std::string split(std::string_view text, size_t piece, ThinkingState begins,
+                  std::string_view chat_template = "</think>") {
+  OutputParts parts = parts_of(chat_template, begins);
+  parts.calls.clear();
+  const Parsed parsed = parse(parts, text, piece);
+  return parsed.all.reasoning + "|" + parsed.all.content;
 }
 
-TEST(ReasoningSplitter, TellsReasoningFromContent) {
+TEST(Thinking, IsToldFromContent) {
   for (const size_t piece : {size_t{1}, size_t{2}, size_t{5}, size_t{1000}}) {
-    EXPECT_EQ(split("<think>\nOne.\n\nTwo.\n</think>\n\nHi <think>", piece, false),
-              "One.\n\nTwo.|Hi <think>");
-    EXPECT_EQ(split("\n<think></think>x", piece, false), "|x");
-    EXPECT_EQ(split("Hi</think>", piece, false), "|Hi</think>");
-    EXPECT_EQ(split("<thin", piece, false), "|<thin");
-    EXPECT_EQ(split("a < b</think> c", piece, true), "a < b|c");
-    EXPECT_EQ(split("never ends </thi", piece, true), "never ends </thi|");
+    const auto after = [&](std::string_view text) { return split(text, piece, ThinkingState::kMayBegin); };
+    const auto within = [&](std::string_view text) { return split(text, piece, ThinkingState::kOpen); };
+    EXPECT_EQ(after("<think>\nOne.\n\nTwo.\n</think>\n\nHi <think>"), "One.\n\nTwo.|Hi <think>");
+    EXPECT_EQ(after("\n<think></think>x"), "|x");
+    EXPECT_EQ(after("Hi</think>"), "|Hi</think>");
+    EXPECT_EQ(after("<thin"), "|<thin");
+    EXPECT_EQ(within("a < b</think> c"), "a < b|c");
+    EXPECT_EQ(within("never ends </thi"), "never ends </thi|");
+    EXPECT_EQ(within("<think>\nagain</think>x"), "again|x");  // the model repeats the mark of the prompt
+    EXPECT_EQ(within("<thing>y</think>x"), "<thing>y|x");
+    EXPECT_EQ(split("<think>x</think>", piece, ThinkingState::kClosed), "|<think>x</think>");
   }
 }
 
-TEST(ReasoningSplitter, KnowsTheMarksOfFamilies) {
+TEST(Thinking, HasTheMarksOfFamilies) {
   const auto split_by = [](std::string_view chat_template, std::string_view text) {
-    ReasoningSplitter splitter(*reasoning_format(chat_template), false);
-    std::string reasoning, content;
-    splitter.push(text, reasoning, content);
-    return reasoning + "|" + content;
+    return split(text, 3, ThinkingState::kMayBegin, chat_template);
   };
   EXPECT_EQ(split_by("[THINK]x[/THINK]", "[THINK]So.[/THINK]Hi"), "So.|Hi");
   EXPECT_EQ(split_by("<|channel>thought\nx<channel|>", "<|channel>thought\nSo.\n<channel|>Hi"), "So.|Hi");
-  EXPECT_EQ(reasoning_format("<think>"), nullptr);
+  EXPECT_EQ(
+      split_by("'Here is my response:'", "Here is my thought process:\nSo.\n\nHere is my response:\nHi"),
+      "So.|Hi");
+  EXPECT_EQ(find_thinking_form("<think>", "Hi"), nullptr);
+  EXPECT_NE(find_thinking_form("no sign", "<|im_start|>assistant\n<think>\n"), nullptr);
 }
 
-TEST(ToolFormat, IsFoundInTheTemplate) {
-  EXPECT_EQ(tool_format(kHermes).name, "hermes");
-  EXPECT_EQ(tool_format(kMistral).name, "mistral");
-  EXPECT_EQ(tool_format(kLlama).name, "llama3");
-  EXPECT_EQ(tool_format(kDeepSeek).name, "deepseek");
-  EXPECT_EQ(tool_format(kQwenCoder).name, "qwen3_coder");
-  EXPECT_EQ(tool_format("").name, "plain");
+TEST(Thinking, EndsWithACall) {
+  const std::string chat_template = std::string(kHermes) + "</think>";
+  const std::string now = "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
+  const auto parsed_as = [&](const std::string& text, size_t piece) {
+    const Parsed parsed = parse(parts_of(chat_template, ThinkingState::kOpen), text, piece);
+    return parsed.all.reasoning + "/" + parsed.text();
+  };
+  for (const size_t piece : {size_t{1}, size_t{3}, size_t{1000}}) {
+    EXPECT_EQ(parsed_as("I look.\n" + now, piece), "I look./|now({})");
+    EXPECT_EQ(parsed_as("I look.\n" + now + "\n" + now + "\n</think>\nDone", piece),
+              "I look./Done|now({})|now({})");
+    EXPECT_EQ(parsed_as("Not <tool_call> now.</think>Done", piece), "Not <tool_call> now./Done");
+    EXPECT_EQ(parsed_as("<tool_call></think>Done", piece), "<tool_call>/Done");
+    EXPECT_EQ(parsed_as("Odd <tool_call>{\"name\": 1}</think>" + now, piece),
+              "Odd <tool_call>{\"name\": 1}/|now({})");
+    // An argument may hold the mark.
+    EXPECT_EQ(parsed_as("<tool_call>{\"name\": \"add\", \"arguments\": {\"s\": \"</think>\"}}", piece),
+              "/|add({\"s\": \"</think>\"})");
+  }
 }
 
 }  // namespace

@@ -1,116 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/tagged_call_reader.h"
 
-#include <simdjson.h>
-
-#include <algorithm>
 #include <utility>
 
-#include "base/white_space.h"
 #include "server/api/json_text.h"
+#include "server/api/tool_calls/argument_text.h"
+#include "server/api/tool_calls/held_text.h"
 
 namespace outrider {
 namespace {
 
-namespace dom = simdjson::dom;
-
-constexpr std::string_view kParameter = "<parameter=";
-constexpr std::string_view kEndParameter = "</parameter>";
-constexpr std::string_view kEndLineAndParameter = "\n</parameter>";
-constexpr std::string_view kEndFunction = "</function>";
 constexpr size_t kMaxKey = 256;
-constexpr int kMaxSchemaDepth = 8;  // of nested schemas
+constexpr size_t kMaxSpace = 64;  // white space between two marks
 
-// JSON types, as bits.
-constexpr uint8_t kString = 1, kNumber = 2, kBoolean = 4, kNull = 8, kObject = 16, kArray = 32;
-
-uint8_t kind_of(const dom::element& value) {
-  switch (value.type()) {
-    case dom::element_type::STRING:
-      return kString;
-    case dom::element_type::BOOL:
-      return kBoolean;
-    case dom::element_type::NULL_VALUE:
-      return kNull;
-    case dom::element_type::OBJECT:
-      return kObject;
-    case dom::element_type::ARRAY:
-      return kArray;
-    default:
-      return kNumber;
-  }
-}
-
-uint8_t kind_named(std::string_view name) {
-  constexpr std::pair<std::string_view, uint8_t> kNames[] = {
-      {"string", kString}, {"integer", kNumber}, {"number", kNumber}, {"boolean", kBoolean},
-      {"null", kNull},     {"object", kObject},  {"array", kArray}};
-  for (const auto& [known, kind] : kNames) {
-    if (known == name) return kind;
-  }
-  return 0;
-}
-
-// The JSON types that the schema allows for a value, as bits; 0: the schema does not say.
-uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth) {
-  if (depth > kMaxSchemaDepth || !schema.is_object()) return 0;
-  uint8_t kinds = 0;
-  std::string_view text;
-  if (schema["type"].get(text) == simdjson::SUCCESS) kinds |= kind_named(text);
-  if (schema["$ref"].get(text) == simdjson::SUCCESS && text.starts_with('#')) {
-    dom::element target;
-    if (root.at_pointer(text.substr(1)).get(target) == simdjson::SUCCESS)
-      kinds |= kinds_in(root, target, depth + 1);
-  }
-  dom::element value;
-  if (schema["const"].get(value) == simdjson::SUCCESS) kinds |= kind_of(value);
-  dom::array list;
-  if (schema["type"].get(list) == simdjson::SUCCESS) {
-    for (const dom::element one : list) {
-      if (one.get(text) == simdjson::SUCCESS) kinds |= kind_named(text);
-    }
-  }
-  if (schema["enum"].get(list) == simdjson::SUCCESS) {
-    for (const dom::element one : list) kinds |= kind_of(one);
-  }
-  for (const char* keyword : {"anyOf", "oneOf", "allOf"}) {
-    if (schema[keyword].get(list) != simdjson::SUCCESS) continue;
-    for (const dom::element one : list) kinds |= kinds_in(root, one, depth + 1);
-  }
-  return kinds;
-}
-
-// Translates Python's spellings of JSON's constants.
-std::string_view as_json(std::string_view text) {
-  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"True", "true"}, {"False", "false"}, {"None", "null"}};
-  for (const auto& [word, json] : kWords) {
-    if (word == text) return json;
-  }
-  return text;
-}
-
-void append_value_character(std::string& out, char byte) {
-  constexpr char kHex[] = "0123456789abcdef";
-  if (byte == '"' || byte == '\\') {
-    out += '\\';
-    out += byte;
-  } else if (byte == '\n') {
-    out += "\\n";
-  } else if (static_cast<unsigned char>(byte) < 0x20) {
-    out.append("\\u00") += kHex[byte >> 4];
-    out += kHex[byte & 15];
-  } else {
-    out += byte;  // UTF-8 stays as it is
-  }
+bool is_tag_key(std::string_view text) {
+  return !text.empty() && text.find_first_of(" \t\r\n<>=\"") == std::string_view::npos;
 }
 
 }  // namespace
 
-using State = CallReader::State;
-
-State TaggedCallReader::push(char next) {
+ReadState TaggedCallReader::push(char next) {
+  taken_ += next;
   held_ += next;
+  const ReadState state = step();
+  if (state == ReadState::kBroken && !taken_.empty()) taken_.pop_back();
+  return state;
+}
+
+ReadState TaggedCallReader::step() {
   switch (phase_) {
     case Phase::kName:
       return push_name();
@@ -118,110 +35,163 @@ State TaggedCallReader::push(char next) {
       return push_between();
     case Phase::kKey:
       return push_key();
+    case Phase::kGap:
+      return push_gap();
     case Phase::kValue:
       return push_value();
   }
-  return State::kBroken;
+  return ReadState::kBroken;
 }
 
-State TaggedCallReader::push_name() {
-  if (held_.back() != '>') return held_.size() > kMaxKey ? State::kBroken : State::kReading;
-  held_.pop_back();
+ReadState TaggedCallReader::push_name() {
+  const TagMarks& tags = form_.tags;
+  const bool has_end = !tags.name_end.empty();
+  const std::string_view end = has_end                          ? tags.name_end
+                               : held_.ends_with(tags.key_open) ? tags.key_open
+                                                                : tags.call_end;
+  if (!held_.ends_with(end)) return held_.size() > kMaxKey ? ReadState::kBroken : ReadState::kReading;
+  held_.resize(held_.size() - end.size());
   name_ = trimmed(held_);
-  arguments_ = "{";
   held_.clear();
   phase_ = Phase::kBetween;
-  return State::kReading;
+  if (has_end) return ReadState::kReading;
+  return end == tags.key_open ? begin_key() : end_call();
 }
 
-State TaggedCallReader::push_between() {
-  std::string_view seen = held_;
-  seen.remove_prefix(std::min(seen.find_first_not_of(kJsonSpace), seen.size()));
-  if (seen == kEndFunction) {
-    arguments_ += '}';
-    return State::kDone;
-  }
-  if (seen == kParameter) {
-    held_.clear();
-    phase_ = Phase::kKey;
-    return State::kReading;
-  }
-  const bool may_go_on = kEndFunction.starts_with(seen) || kParameter.starts_with(seen);
-  return may_go_on ? State::kReading : State::kBroken;
+// How the text, white space and then a mark, fits the end of an argument: another one, or the end of the
+// call.
+TaggedCallReader::Fit TaggedCallReader::fit_marks(std::string_view text) const {
+  const std::string_view seen = without_leading_space(text);
+  if (seen == form_.tags.call_end) return Fit::kCall;
+  if (seen == form_.tags.key_open) return Fit::kArgument;
+  if (text.size() - seen.size() > kMaxSpace) return Fit::kNone;
+  const bool may_go_on = form_.tags.call_end.starts_with(seen) || form_.tags.key_open.starts_with(seen);
+  return may_go_on ? Fit::kBeginning : Fit::kNone;
 }
 
-State TaggedCallReader::push_key() {
-  if (held_.back() != '>') return held_.size() > kMaxKey ? State::kBroken : State::kReading;
-  held_.pop_back();
-  const std::string key(trimmed(held_));
-  if (!keys_.insert(key).second) return State::kBroken;
-  if (keys_.size() > 1) arguments_ += ", ";
-  append_json_string(arguments_, key);
-  arguments_ += ": ";
-  kinds_ = kinds_of(key);
-  if (kinds_ == kString) arguments_ += '"';
+// How the text fits the end of a value: its mark comes first. A value without it ends at the end of
+// the call, if the end of all calls follows.
+TaggedCallReader::Fit TaggedCallReader::fit_end(std::string_view text) const {
+  const TagMarks& tags = form_.tags;
+  if (tags.has_lines && text.starts_with('\n')) text.remove_prefix(1);
+  if (text.starts_with(tags.value_close)) return fit_marks(text.substr(tags.value_close.size()));
+  if (tags.value_close.starts_with(text)) return Fit::kBeginning;
+  if (form_.close.empty()) return Fit::kNone;
+  if (tags.call_end.starts_with(text)) return Fit::kBeginning;
+  if (!text.starts_with(tags.call_end)) return Fit::kNone;
+  const std::string_view rest = text.substr(tags.call_end.size());
+  const std::string_view seen = without_leading_space(rest);
+  if (seen == form_.close) return Fit::kCall;
+  return rest.size() - seen.size() <= kMaxSpace && form_.close.starts_with(seen) ? Fit::kBeginning
+                                                                                 : Fit::kNone;
+}
+
+ReadState TaggedCallReader::push_between() {
+  const Fit fit = fit_marks(held_);
+  if (fit == Fit::kNone) return ReadState::kBroken;
+  if (fit == Fit::kBeginning) return ReadState::kReading;
+  return fit == Fit::kCall ? end_call() : begin_key();
+}
+
+ReadState TaggedCallReader::begin_key() {
+  held_.clear();
+  phase_ = Phase::kKey;
+  return ReadState::kReading;
+}
+
+ReadState TaggedCallReader::end_call() {
+  if (arguments_.empty()) arguments_ = "{";
+  arguments_ += '}';
+  taken_.clear();
+  return ReadState::kDone;
+}
+
+ReadState TaggedCallReader::push_key() {
+  const std::string_view end = form_.tags.key_close;
+  if (!held_.ends_with(end)) return held_.size() > kMaxKey ? ReadState::kBroken : ReadState::kReading;
+  key_ = trimmed(std::string_view(held_).substr(0, held_.size() - end.size()));
+  if (!is_tag_key(key_) || !keys_.insert(key_).second) return ReadState::kBroken;
+  held_.clear();
+  if (form_.tags.value_open.empty()) {
+    begin_value();
+  } else {
+    phase_ = Phase::kGap;
+  }
+  return ReadState::kReading;
+}
+
+ReadState TaggedCallReader::push_gap() {
+  const std::string_view seen = without_leading_space(held_);
+  if (seen == form_.tags.value_open) {
+    begin_value();
+    return ReadState::kReading;
+  }
+  const bool is_long = held_.size() - seen.size() > kMaxSpace;
+  return !is_long && form_.tags.value_open.starts_with(seen) ? ReadState::kReading : ReadState::kBroken;
+}
+
+// A string is sent as it comes; of other values the type is known at their end.
+void TaggedCallReader::begin_value() {
   held_.clear();
   is_first_ = true;
   phase_ = Phase::kValue;
-  return State::kReading;
+  kinds_ = argument_kinds(*tools_, *name_, key_);
+  if (kinds_ != kStringKind) return;
+  arguments_ += arguments_.empty() ? "{" : ", ";
+  append_json_string(arguments_, key_);
+  arguments_ += ": \"";
+  taken_.clear();
 }
 
-// A line break after the opening tag and one before the closing tag belong to the tags.
-State TaggedCallReader::push_value() {
-  if (std::exchange(is_first_, false) && held_ == "\n") {
+ReadState TaggedCallReader::push_value() {
+  if (std::exchange(is_first_, false) && form_.tags.has_lines && held_ == "\n") {
     held_.clear();
-    return State::kReading;
+    if (kinds_ == kStringKind) taken_.clear();
+    return ReadState::kReading;
   }
-  if (held_ == kEndParameter || held_ == kEndLineAndParameter) {
-    end_value();
-    return State::kReading;
-  }
+  Fit fit = fit_end(held_);
   size_t count = 0;
-  const auto may_end = [](std::string_view text) {
-    return kEndParameter.starts_with(text) || kEndLineAndParameter.starts_with(text);
-  };
-  for (; !may_end(std::string_view(held_).substr(count)); ++count) {
-    kinds_ == kString ? append_value_character(arguments_, held_[count]) : void(value_ += held_[count]);
+  while (fit == Fit::kNone) {
+    if (kinds_ == kStringKind) {
+      append_string_byte(arguments_, held_[count]);
+    } else {
+      value_ += held_[count];
+    }
+    ++count;
+    fit = fit_end(std::string_view(held_).substr(count));
   }
   held_.erase(0, count);
-  return State::kReading;
+  if (kinds_ == kStringKind) taken_ = held_;
+  if (fit == Fit::kBeginning) return ReadState::kReading;
+  end_value();
+  if (fit == Fit::kCall) return end_call();
+  taken_ = form_.tags.key_open;
+  return begin_key();
 }
 
 void TaggedCallReader::end_value() {
-  held_.clear();
-  phase_ = Phase::kBetween;
-  if (kinds_ == kString) {
+  if (kinds_ == kStringKind) {
     arguments_ += '"';
     return;
   }
-  const std::string value = std::exchange(value_, {});
-  const std::string_view json = as_json(trimmed(value));
-  dom::parser parser;
-  dom::element parsed;
-  const bool is_json =
-      !json.empty() && parser.parse(json.data(), json.size()).get(parsed) == simdjson::SUCCESS;
-  if (is_json && (kinds_ & kind_of(parsed)) != 0 && kind_of(parsed) != kString) {
-    arguments_ += json;
-  } else {
-    arguments_ += '"';
-    for (const char byte : value) append_value_character(arguments_, byte);
-    arguments_ += '"';
-  }
+  arguments_ += arguments_.empty() ? "{" : ", ";
+  append_json_string(arguments_, key_);
+  arguments_ += ": " + argument_json(std::exchange(value_, {}), kinds_);
 }
 
-// kString if the schema does not say.
-uint8_t TaggedCallReader::kinds_of(const std::string& key) const {
-  const auto tool =
-      std::find_if(tools_->begin(), tools_->end(), [&](const Tool& one) { return one.name == name_; });
-  dom::parser parser;
-  dom::element root, schema;
-  if (tool == tools_->end() || parser.parse(tool->parameters).get(root) != simdjson::SUCCESS) return kString;
-  dom::object properties;
-  const bool is_named = root["properties"].get(properties) == simdjson::SUCCESS &&
-                        properties.at_key(key).get(schema) == simdjson::SUCCESS;
-  if (!is_named && root["additionalProperties"].get(schema) != simdjson::SUCCESS) return kString;
-  const uint8_t kinds = kinds_in(root, schema, 0);
-  return kinds == 0 ? kString : kinds;
+// The mark that ends all calls may be missing where the output ends.
+bool TaggedCallReader::finish() {
+  if (phase_ != Phase::kValue || form_.close.empty()) return false;
+  if (trimmed(held_) != form_.tags.call_end) return false;
+  end_value();
+  end_call();
+  return true;
+}
+
+std::string TaggedCallReader::ending() const {
+  if (arguments_.empty()) return "{}";
+  const bool in_string = phase_ == Phase::kValue && kinds_ == kStringKind;
+  return in_string ? "\"}" : "}";
 }
 
 }  // namespace outrider

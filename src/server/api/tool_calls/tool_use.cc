@@ -12,29 +12,8 @@ namespace {
 
 constexpr std::string_view kAnyArguments = R"({"type":"object"})";
 
-// The first row with a marker that occurs in the template is the format.
-struct KnownFormat {
-  std::string_view marker;
-  ToolFormat format;
-};
-constexpr KnownFormat kFormats[] = {
-    {"<parameter=", {"qwen3_coder", "<tool_call>", "</tool_call>", false, CallForm::kTagged, "<function="}},
-    {"<｜tool▁calls▁begin｜>",
-     {"deepseek",
-      "<｜tool▁calls▁begin｜>",
-      "<｜tool▁calls▁end｜>",
-      false,
-      CallForm::kFenced,
-      "<｜tool▁call▁begin｜>",
-      {"```", "<｜tool▁call▁end｜>"}}},
-    {"<tool_call>", {"hermes", "<tool_call>", "</tool_call>", false}},
-    {"[TOOL_CALLS]", {"mistral", "[TOOL_CALLS]", "", false}},
-    {"<|python_tag|>", {"llama3", "<|python_tag|>", "", true}},
-};
-constexpr ToolFormat kPlain = {"plain", "", "", true};
-
 ApiStatus check_name(const RequestField& field, const std::string& name) {
-  constexpr size_t kMax = 128;  // of the Model Context Protocol
+  constexpr size_t kMax = 128;  // the limit of the Model Context Protocol
   const bool fits =
       !name.empty() && name.size() <= kMax && std::all_of(name.begin(), name.end(), [](char byte) {
         return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == '-' ||
@@ -160,15 +139,6 @@ ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits)
   }
   return use;
 }
-
-const ToolFormat& tool_format(std::string_view chat_template) {
-  for (const KnownFormat& known : kFormats) {
-    if (chat_template.find(known.marker) != std::string_view::npos) return known.format;
-  }
-  return kPlain;
-}
-
-const ToolFormat& plain_tool_format() { return kPlain; }
 
 std::string tool_instructions(const ToolUse& use) {
   return "You may call one of these functions, given as JSON:\n" + use.json +

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tools of a chat request, and the format in which the model's template family writes calls.
+// The tools of a chat request.
 #pragma once
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,28 +48,6 @@ ApiStatus choose_named_tool(const RequestField& field, ToolUse& use);
 // name, empty for the entry itself; entries of other types are skipped. Error: a name that is none of the
 // tools.
 ApiStatus choose_allowed_tools(const RequestField& field, std::string_view wrapper, ToolUse& use);
-
-enum class CallForm : uint8_t {
-  kObject,  // {"name": ..., "arguments" or "parameters": ...}
-  kFenced,  // DeepSeek: a name, a mark, a JSON object; newer models leave out the fence
-  kTagged,  // Qwen3-Coder: name>, arguments as <parameter=key>text</parameter>, </function>
-};
-
-// A format of calls: [open] calls [close]. Calls that are objects may be the items of an array.
-struct ToolFormat {
-  std::string_view name;       // "hermes"
-  std::string_view open;       // empty: none
-  std::string_view close;      // empty: none
-  bool only_at_start = false;  // `open` is optional, but a call must be the first text of the answer
-  CallForm form = CallForm::kObject;
-  std::string_view begin = {};                      // begins every call; empty for objects
-  std::array<std::string_view, 2> after_call = {};  // marks that may follow a call
-};
-
-// The format with a marker that the template itself contains (docs/reference/api.md).
-const ToolFormat& tool_format(std::string_view chat_template);
-// The format of calls that a grammar forces: the object without marks.
-const ToolFormat& plain_tool_format();
 
 // A text for models with a template that does not show tools.
 std::string tool_instructions(const ToolUse& use);

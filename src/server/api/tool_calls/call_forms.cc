@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/tool_calls/call_forms.h"
+
+#include <algorithm>
+
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+namespace {
+
+// The first row that fits is the form: the more special of two forms with one mark stands first.
+constexpr CallForm kForms[] = {
+    // gpt-oss: <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}<|call|>
+    {.name = "harmony",
+     .signs = {"<|channel|>"},
+     .and_sign = "<|message|>",
+     .shape = CallShape::kChannel,
+     .open = {"<|channel|>"},
+     .close = "<|call|>",
+     .begin = "<|message|>",
+     .after_call = {"<|end|>", "<|return|>"}},
+    // MiniMax M2
+    {.name = "minimax",
+     .signs = {"<minimax:tool_call>"},
+     .shape = CallShape::kTagged,
+     .open = {"<minimax:tool_call>"},
+     .close = "</minimax:tool_call>",
+     .begin = "<invoke name=\"",
+     .tags = {.name_end = "\">",
+              .key_open = "<parameter name=\"",
+              .key_close = "\">",
+              .value_close = "</parameter>",
+              .call_end = "</invoke>",
+              .has_lines = true}},
+    // Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>,n:3}<tool_call|>
+    {.name = "gemma4",
+     .signs = {"<|tool_call>"},
+     .shape = CallShape::kLiteral,
+     .open = {"<|tool_call>"},
+     .close = "<tool_call|>",
+     .begin = "call:",
+     .literal = {.open = '{', .close = '}', .assign = ':', .quote = "<|\"|>"}},
+    // Kimi K2: functions.NAME:0<|tool_call_argument_begin|>{...}
+    {.name = "kimi_k2",
+     .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>"},
+     .shape = CallShape::kNamed,
+     .open = {"<|tool_calls_section_begin|>"},
+     .close = "<|tool_calls_section_end|>",
+     .begin = "<|tool_call_begin|>",
+     .separator = "<|tool_call_argument_begin|>",
+     .after_call = {"<|tool_call_end|>"}},
+    // DeepSeek V3 and R1: function<sep>NAME and a fence; V3.1: NAME<sep>{...}
+    {.name = "deepseek",
+     .signs = {"<｜tool▁calls▁begin｜>"},
+     .shape = CallShape::kNamed,
+     .open = {"<｜tool▁calls▁begin｜>"},
+     .close = "<｜tool▁calls▁end｜>",
+     .begin = "<｜tool▁call▁begin｜>",
+     .separator = "<｜tool▁sep｜>",
+     .after_call = {"```", "<｜tool▁call▁end｜>"}},
+    // LFM2: [NAME(key=value), ...]; templates show the marks of the list of tools alone
+    {.name = "lfm2",
+     .signs = {"<|tool_call_start|>", "<|tool_list_start|>"},
+     .piece = "<|tool_call_start|>",
+     .shape = CallShape::kLiteral,
+     .open = {"<|tool_call_start|>"},
+     .close = "<|tool_call_end|>",
+     .takes_objects = true},
+    // OLMo 3: a call of Python on each line
+    {.name = "olmo3",
+     .signs = {"<function_calls>"},
+     .shape = CallShape::kLiteral,
+     .open = {"<function_calls>"},
+     .close = "</function_calls>"},
+    // Qwen3-Coder and Qwen 3.5
+    {.name = "qwen3_coder",
+     .signs = {"<parameter="},
+     .shape = CallShape::kTagged,
+     .open = {"<tool_call>"},
+     .close = "</tool_call>",
+     .begin = "<function=",
+     .tags = {.name_end = ">",
+              .key_open = "<parameter=",
+              .key_close = ">",
+              .value_close = "</parameter>",
+              .call_end = "</function>",
+              .has_lines = true}},
+    // GLM-4.5 to 4.7
+    {.name = "glm",
+     .signs = {"<arg_key>"},
+     .shape = CallShape::kTagged,
+     .open = {"<tool_call>"},
+     .tags = {.key_open = "<arg_key>",
+              .key_close = "</arg_key>",
+              .value_open = "<arg_value>",
+              .value_close = "</arg_value>",
+              .call_end = "</tool_call>"}},
+    // Mistral since 2025: [TOOL_CALLS]NAME[ARGS]{...}, perhaps with [CALL_ID]ID before [ARGS]
+    {.name = "mistral_args",
+     .signs = {"[ARGS]"},
+     .and_sign = "[TOOL_CALLS]",
+     .shape = CallShape::kNamed,
+     .open = {"[TOOL_CALLS]"},
+     .takes_objects = true,
+     .separator = "[ARGS]"},
+    {.name = "mistral", .signs = {"[TOOL_CALLS]"}, .open = {"[TOOL_CALLS]"}},
+    // MiniMax M1 and Hunyuan
+    {.name = "tool_calls", .signs = {"<tool_calls>"}, .open = {"<tool_calls>"}, .close = "</tool_calls>"},
+    // Granite 3 and Phi-4-mini: <|tool_call|>[{"name": ..., "arguments": ...}]
+    {.name = "granite",
+     .signs = {"<|tool_call|>", "available_tools<|end_of_role|>"},
+     .open = {"<|tool_call|>", "<tool_call>"},
+     .close = "</tool_call>"},
+    {.name = "phi4_mini",
+     .signs = {"<|tool|>"},
+     .open = {"<|tool_call|>", "functools"},
+     .close = "<|/tool_call|>"},
+    // Hermes, Qwen 2.5 and 3, SmolLM3, Granite 4
+    {.name = "hermes", .signs = {"<tool_call>"}, .open = {"<tool_call>"}, .close = "</tool_call>"},
+    // Llama 4, and Llama 3.2 with a template that asks for Python: [NAME(key=value), ...]
+    {.name = "pythonic",
+     .signs = {"<|python_start|>", "<|header_start|>", "[func_name1("},
+     .shape = CallShape::kLiteral,
+     .open = {"<|python_start|>"},
+     .close = "<|python_end|>",
+     .may_be_bare = true,
+     .takes_objects = true},
+    // Llama 3.1 to 3.3
+    {.name = "llama3", .signs = {"<|python_tag|>"}, .open = {"<|python_tag|>"}, .may_be_bare = true},
+};
+constexpr CallForm kPlain = {.name = "plain", .may_be_bare = true};
+
+bool is_shown(const CallForm& form, std::string_view chat_template) {
+  const auto contains = [&](std::string_view text) {
+    return chat_template.find(text) != std::string_view::npos;
+  };
+  const bool has_sign = std::any_of(form.signs.begin(), form.signs.end(),
+                                    [&](std::string_view sign) { return !sign.empty() && contains(sign); });
+  return has_sign && contains(form.and_sign);
+}
+
+bool is_known_to(const Tokenizer& tokenizer, std::string_view piece) {
+  const auto token = piece.empty() ? std::nullopt : tokenizer.find_piece(piece);
+  return token && tokenizer.is_control(*token);
+}
+
+}  // namespace
+
+std::vector<std::string_view> CallForm::marks() const {
+  std::vector<std::string_view> all(open.begin(), open.end());
+  all.insert(all.end(), after_call.begin(), after_call.end());
+  all.insert(all.end(), {close, begin, separator, tags.key_open, tags.key_close, tags.value_open,
+                         tags.value_close, tags.call_end, literal.quote});
+  std::erase_if(all, [](std::string_view mark) { return mark.empty(); });
+  return all;
+}
+
+const CallForm* find_call_form(std::string_view chat_template, const Tokenizer* tokenizer) {
+  for (const CallForm& form : kForms) {
+    if (is_shown(form, chat_template)) return &form;
+  }
+  for (const CallForm& form : kForms) {
+    if (tokenizer != nullptr && is_known_to(*tokenizer, form.piece)) return &form;
+  }
+  return nullptr;
+}
+
+const CallForm& plain_call_form() { return kPlain; }
+
+}  // namespace outrider

@@ -55,7 +55,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
-TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
+TEST_HEADERS = {"fake_head.h", "gguf_head_test_data.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
 
 

@@ -171,8 +171,9 @@ void Server::Impl::on_opened(ServedModel model) {
   if (service.options.drafting_nodes > 0) service.vocabulary = fingerprint_of(*service.model.tokenizer);
   if (service.phase != Phase::kLoading) return;
   service.phase = Phase::kReady;
-  log_event("ready",
-            fmt::format("{} after {:.1f} s", parts.model_name, (now_ms() - service.started_ms) / 1e3));
+  const std::string note = parts.ready_note && !parts.ready_note->empty() ? "; " + *parts.ready_note : "";
+  log_event("ready", fmt::format("{} after {:.1f} s{}", parts.model_name,
+                                 (now_ms() - service.started_ms) / 1e3, note));
   notify_manager(parts.notify_socket, "READY=1\nSTATUS=serving " + parts.model_name);
 }
 

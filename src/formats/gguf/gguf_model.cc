@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/gguf/gguf_model.h"
 
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,6 +82,12 @@ void describe(const GgufFile& file, ModelFile* model) {
 }
 
 }  // namespace
+
+bool begins_as_gguf(const fs::path& path) {
+  std::array<char, 4> magic = {};
+  return std::ifstream(path, std::ios::binary).read(magic.data(), magic.size()) &&
+         std::string_view(magic.data(), magic.size()) == "GGUF";
+}
 
 Result<GgufFile> read_gguf_shards(const fs::path& path, ModelStorage* storage) {
   OUTRIDER_TRY(GgufFile given, read_file(path, storage));

@@ -71,7 +71,7 @@ const FieldCase kCommon[] = {
     {"speculative", {"{}"}},
     {"response_format", {}},
     {"structured_outputs", {"{}"}},
-    {"guided_json", {"true", "{}"}},  // schemas
+    {"guided_json", {"true", "{}", "{\"0\":1}"}},  // schemas
     {"guided_regex", {"\"\"", "\"x\""}},
     {"guided_choice", {"[\"x\"]"}},
     {"guided_grammar", {}},

@@ -88,10 +88,10 @@ TEST(Responses, NameWhatTheyRefuse) {
   EXPECT_EQ(param(R"({"input":[{"id":"msg_1"}]})"), "input[0]");
   EXPECT_EQ(param(R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})"),
             "input[0].content[0].type");
-  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"custom"}]})"), "tools[0]");
-  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"namespace","name":"n"}]})"), "tools[0]");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"custom"}]})"), "tools[0].name");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"namespace","name":"n"}]})"), "tools[0].tools");
   EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}]})"),
-            "tools[0].tools[0]");
+            "tools[0].tools[0].name");
   EXPECT_EQ(param(R"({"input":"x","include":["message.output_text.logprobs"]})"), "include[0]");
   EXPECT_EQ(param(R"({"input":"x","max_output_tokens":0})"), "max_output_tokens");
   EXPECT_EQ(param(R"({"input":"x","max_output_tokens":-1})"), "accepted");

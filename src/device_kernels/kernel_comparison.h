@@ -80,9 +80,9 @@ simt::Weights<T> weights_of_test(const std::vector<T>& numbers) {
 
 // Runs a kernel with race checks; anything that the emulation finds is a failure.
 template <typename Args>
-void run_kernel(KernelName name, const Args& args, const simt::LaunchShape& shape, uint64_t seed = 1) {
+void run_kernel(KernelName name, const Args& args, const LaunchShape& shape, uint64_t seed = 1) {
   const auto report = emulate(name, args, shape, {.seed = seed, .checks_races = true});
-  EXPECT_TRUE(report.is_clean()) << kernel_info(name).name << ": " << report.first;
+  EXPECT_TRUE(report.is_clean()) << device_kernel(name).name << ": " << report.first;
 }
 
 // Numbers of normal size, with some large, tiny, subnormal and zero ones.

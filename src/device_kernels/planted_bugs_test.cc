@@ -35,10 +35,10 @@ class PlantedProduct : public testing::Test {
     ASSERT_TRUE(matrix.ok());
     matrix_ = std::move(*matrix);
   }
-  simt::EmulationReport run(simt::EmulationOptions options) {
+  simt::EmulationReport run(EmulationOptions options) {
     return run(options, PackedInputs(x_, kRowCount, kInputs, 1));
   }
-  simt::EmulationReport run(simt::EmulationOptions options, const PackedInputs& x) {
+  simt::EmulationReport run(EmulationOptions options, const PackedInputs& x) {
     y_.assign(expected_.size(), std::nanf(""));
     options.checks_races = true;
     const simt::GroupedProductArgs args{

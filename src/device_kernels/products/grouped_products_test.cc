@@ -20,8 +20,7 @@ struct DeviceProducts {
     simt::GroupedProductArgs args{
         .weights = matrix.grouped(), .x = x.inputs(), .y = rows_of(eight_warps), .y_stride = n};
     const int panels = (n + 15) / 16;
-    simt::LaunchShape few{
-        .blocks = panels * x.padded / 8, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes};
+    LaunchShape few{.blocks = panels * x.padded / 8, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes};
     run_kernel(few_rows_of(matrix.form), args, few, seed);
     args.y = rows_of(two_warps);
     few.warps = 2;

@@ -85,6 +85,19 @@ Result<DraftFiles> open_named_drafter(const EngineOptions& options) {
 
 }  // namespace
 
+ChatFormat chat_format_of(const ModelFile& file) {
+  ChatFormat format;
+  format.bos_token = file.bos_token;
+  format.eos_token = file.eos_token;
+  format.other_tokens = file.tokenizer.template_tokens;
+  if (file.chat_template_problem.empty()) {
+    read_model_template(file.chat_template, file.chat_template_file, format);
+  } else {
+    set_template_problem(file.chat_template_problem, format);
+  }
+  return format;
+}
+
 Result<DraftFiles> open_draft_files(const SpeculativeOptions& options) {
   DraftFiles files;
   const fs::path& path = options.speculative_model;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "chat_template/plain_chat.h"
 #include "drafters/draft_files.h"
 #include "formats/model_file.h"
 #include "open/drafter_search.h"
@@ -27,6 +28,9 @@ struct OpenedFiles {
 // head that a method needs and nobody named or found; a token map without speculative_model, or one that does
 // not fit.
 Result<OpenedFiles> open_files(Names names);
+
+// The model's part in chats. A template that cannot be read is kept as a problem.
+ChatFormat chat_format_of(const ModelFile& file);
 
 // Puts the next drafter that was found in the place of one that cannot be used, or none where there is no
 // other. False: somebody asked for the drafter or its method, and there is no other.

@@ -145,11 +145,8 @@ Status reserve_passes(const EngineParts& parts) {
 
 Status open_text(EngineParts& parts, const ModelFile& file) {
   OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
-  if (!file.chat_template.empty()) {
-    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
-  }
-  parts.bos_token = file.bos_token;
-  parts.eos_token = file.eos_token;
+  parts.unused_tokens = parts.tokenizer->unused();
+  parts.chat = chat_format_of(file);
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/engine_parts.h"
 #include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
@@ -82,6 +83,7 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
   model.pooling = parts.options.pooling;
   model.sampling = default_sampling(parts, engine.parts().target->config().sampling);
   if (parts.chat_template) model.set_template(&*parts.chat_template);
+  if (!model.template_problem.empty()) log_warning(model.template_problem);
   return model;
 }
 

@@ -76,6 +76,8 @@ constexpr FieldRule<ChatMessage> kMessageRules[] = {
     {"tool_call_id", read_text<&ChatMessage::tool_call_id>},
     {"reasoning_content", read_text<&ChatMessage::reasoning_content>},
     {"reasoning", read_text<&ChatMessage::reasoning_content>},
+    {"thinking", read_text<&ChatMessage::reasoning_content>},  // Ollama's
+    {"tool_name", read_text<&ChatMessage::name>},              // Ollama's
 };
 constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
 

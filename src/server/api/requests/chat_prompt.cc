@@ -82,7 +82,9 @@ OutputParts output_parts(const ToolUse& tools, const ServedModel& model, const s
 
 ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
   if (model.chat_template == nullptr) {
-    return field_error(input.messages_path, "the model has no chat template; use /v1/completions",
+    return field_error(input.messages_path,
+                       model.template_problem.empty() ? "the model has no chat template; use /v1/completions"
+                                                      : model.template_problem,
                        "unsupported_parameter");
   }
   rewrite_hidden_parts(input.messages, input.tools, model.template_abilities);
@@ -92,6 +94,7 @@ ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
   context.add_generation_prompt = input.add_generation_prompt;
   context.bos_token = model.bos_token;
   context.eos_token = model.eos_token;
+  context.other_tokens = model.other_tokens;
   context.values = model.template_values;
   context.values.insert(context.values.end(), input.values.begin(), input.values.end());
   context.input_marker = model.tokenizer.get();

@@ -14,6 +14,7 @@
 #include "draft_heads/vocabulary/token_map.h"
 #include "formats/random_model.h"
 #include "open/drafter_places.h"
+#include "open/model_identity.h"
 
 namespace outrider {
 namespace {
@@ -68,16 +69,17 @@ Status take_vocabulary(const SpeculativeOptions& options, const ModelFile& targe
   return take_output_rows(*files.head, target, map);
 }
 
-// Auto with the target as its drafter means the module among the target's tensors.
-bool drafts_from_inside(const EngineOptions& options) {
+// Auto with the target as its drafter means the module among the target's tensors, where there is one.
+bool drafts_from_inside(const EngineOptions& options, const ModelFile& target) {
   std::error_code ignored;
   const SpeculativeOptions& speculation = options.speculation;
   return method_row(speculation.decoding_type).finds_files && !speculation.speculative_model.empty() &&
-         fs::equivalent(speculation.speculative_model, options.model, ignored);
+         fs::equivalent(speculation.speculative_model, options.model, ignored) &&
+         identity_of(target, {}).modules > 0;
 }
 
-Result<DraftFiles> open_named_drafter(const EngineOptions& options) {
-  if (!drafts_from_inside(options)) return open_draft_files(options.speculation);
+Result<DraftFiles> open_named_drafter(const EngineOptions& options, const ModelFile& target) {
+  if (!drafts_from_inside(options, target)) return open_draft_files(options.speculation);
   DraftFiles files;
   OUTRIDER_TRY(files.head, open_head(options.model));
   return files;
@@ -116,7 +118,7 @@ Result<OpenedFiles> open_files(Names names) {
   OpenedFiles files{.names = std::move(names)};
   const SpeculativeOptions& speculation = files.names.options.speculation;
   OUTRIDER_TRY(files.target, open_model(files.names.options.model));
-  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options));
+  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options, files.target));
   if (files.names.finds_drafter && speculation.speculative_model.empty())
     OUTRIDER_RETURN_IF_ERROR(find_drafter(files));
   for (;;) {

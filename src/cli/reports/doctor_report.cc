@@ -260,7 +260,8 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
     if (!diagnosis.head->target.empty()) json["drafter"]["trained_for_this_target"] = true;
   }
   json["drafters"] = drafters_json(diagnosis.drafters);
-  json["vocabularies"] = vocabularies_json(diagnosis.vocabulary, diagnosis.share_of_text);
+  if (diagnosis.vocabulary)
+    json["vocabularies"] = vocabularies_json(diagnosis.vocabulary, diagnosis.share_of_text);
   json["kernels"] = diagnosis.info.kernels;
   json["threads"] = diagnosis.info.threads;
   json["prompts"] = diagnosis.prompts;

@@ -76,6 +76,7 @@ constexpr FieldRule<ChatMessage> kMessageRules[] = {
     {"tool_call_id", read_text<&ChatMessage::tool_call_id>},
     {"reasoning_content", read_text<&ChatMessage::reasoning_content>},
     {"reasoning", read_text<&ChatMessage::reasoning_content>},
+    {"thinking", read_text<&ChatMessage::reasoning_content>},
 };
 constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
 

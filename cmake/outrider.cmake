@@ -122,6 +122,57 @@ function(outrider_isa_library isa)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
 endfunction()
 
+# outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, and a
+# test of what nvcc made of them.
+find_program(OUTRIDER_NVCC nvcc HINTS /usr/local/cuda/bin)
+function(outrider_ptx source arch output)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h *.cuh)
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  set(compile ${PROJECT_SOURCE_DIR}/tools/compile_ptx.sh)
+  add_custom_command(OUTPUT ${output}.cubin ${output}.ptx ${output}.fmad.ptx ${output}.log
+    COMMAND ${compile} ${OUTRIDER_NVCC} ${arch} ${source} ${output} DEPENDS ${compile} ${source} ${headers} VERBATIM)
+endfunction()
+function(outrider_device_library)
+  set(arguments)
+  if(OUTRIDER_NVCC)
+    set(planted ${CMAKE_CURRENT_BINARY_DIR}/planted_mistakes)
+    outrider_ptx(cuda/planted_mistakes.cu sm_80 ${planted})
+    set(arguments --planted ${planted}.ptx ${planted}.fmad.ptx)
+    set(cubins)
+    foreach(list ${ARGN})
+      foreach(arch sm_80 sm_90)
+        set(output ${CMAKE_CURRENT_BINARY_DIR}/${list}_kernels.${arch})
+        outrider_ptx(cuda/${list}_kernels.cu ${arch} ${output})
+        list(APPEND cubins ${output}.cubin)
+        list(APPEND arguments --ptx ${output}.ptx ${output}.fmad.ptx ${output}.log)
+      endforeach()
+    endforeach()
+    add_custom_target(outrider_device_code ALL DEPENDS ${cubins} ${planted}.ptx)
+    list(APPEND arguments --cubin ${cubins})
+  endif()
+  if(OUTRIDER_TESTS)
+    add_test(NAME check_device_code COMMAND ${PROJECT_SOURCE_DIR}/tools/check_device_code.py ${arguments})
+    set_tests_properties(check_device_code PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+  endif()
+endfunction()
+
+# outrider_emulated_kernels(<isa> <list>... [FLAGS flag...]): the device kernels of emulated/<list>_kernels.cc for one
+# instruction set, as objects of outrider_device_kernels. They too define nothing but their table.
+function(outrider_emulated_kernels isa)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "FLAGS")
+  foreach(list ${ARG_UNPARSED_ARGUMENTS})
+    set(objects outrider_emulated_${list}_${isa})
+    add_library(${objects} OBJECT emulated/${list}_kernels.cc)
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
+    target_link_libraries(${objects} PUBLIC outrider_flags)
+    target_compile_definitions(${objects} PRIVATE OUTRIDER_KERNEL_LIST=${isa}_${list}_kernels)
+    # Everything in a kernel is inlined: without optimization its stack would have a place for every number.
+    target_compile_options(${objects} PRIVATE -O3 ${ARG_FLAGS})
+    target_sources(outrider_device_kernels PRIVATE $<TARGET_OBJECTS:${objects}>)
+    set_property(GLOBAL APPEND PROPERTY outrider_emulated_objects ${isa}_${list}_kernels=$<TARGET_OBJECTS:${objects}>)
+  endforeach()
+endfunction()
+
 # outrider_page(<library> <folder> <name> <title> [LIBRARIES file...] [SCRIPTS file...]): one page, src/web/frame.html
 # around the body <folder>/page.html. It has src/web/shared.css and its style.css, src/web/shared.js, the JavaScript
 # libraries and its scripts (script.js). tools/make_page.py makes it `extern const std::string_view <name>` of the library.

@@ -14,7 +14,7 @@ RANKS = [
     {"config", "platform", "web", "tokenizer"},
     {"chat_template", "tensor", "grammar", "ranks"},
     {"formats", "hub", "kernels"},
-    {"kv", "quantize", "sampling"},
+    {"device_kernels", "kv", "quantize", "sampling"},
     {"models", "speculation"},
     {"draft_heads"},
     {"drafters"},
@@ -29,6 +29,7 @@ RANKS = [
 ROOMS = {
     "chat_template": [{"jinja"}],
     "cli": [{"reports"}, {"commands"}, {"program"}],
+    "device_kernels": [{"simt"}, {"products", "rows"}, {"attention"}, {"emulated"}],
     "draft_heads": [{"vocabulary"}, {"assistant", "block", "mtp"}],
     "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"ranked"}, {"combined"}],
     "engine": [{"step"}],

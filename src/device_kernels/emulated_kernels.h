@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulated kernels for the instruction sets of this architecture. All have equal bits.
+#pragma once
+
+#include "device_kernels/simt/emulator.h"
+
+namespace outrider {
+
+// In the order of the lists of kernels.
+struct EmulatedKernels {
+  const simt::EmulatedKernel* rows;
+  const simt::EmulatedKernel* products;
+  const simt::EmulatedKernel* attention;
+};
+
+const simt::EmulatedKernel* plain_row_kernels();
+const simt::EmulatedKernel* plain_product_kernels();
+const simt::EmulatedKernel* plain_attention_kernels();
+const simt::EmulatedKernel* avx2_row_kernels();
+const simt::EmulatedKernel* avx2_product_kernels();
+const simt::EmulatedKernel* avx2_attention_kernels();
+const simt::EmulatedKernel* avx512_row_kernels();
+const simt::EmulatedKernel* avx512_product_kernels();
+const simt::EmulatedKernel* avx512_attention_kernels();
+
+// The kernels that this processor runs fastest.
+EmulatedKernels emulated_kernels();
+
+}  // namespace outrider

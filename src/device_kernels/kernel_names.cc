@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_kernels/kernel_names.h"
+
+#include "device_kernels/emulated_kernels.h"
+
+namespace outrider {
+namespace {
+
+// In the order of KernelName: list after list.
+#define OUTRIDER_KERNEL_INFO(name, Args, ...) {#name, sizeof(simt::Args)},
+constexpr KernelInfo kKernels[] = {OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_PRODUCT_KERNELS(
+    OUTRIDER_KERNEL_INFO) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_INFO)};
+#undef OUTRIDER_KERNEL_INFO
+
+}  // namespace
+
+const KernelInfo& kernel_info(KernelName name) { return kKernels[static_cast<size_t>(name)]; }
+
+simt::EmulatedKernel emulated_kernel(KernelName name) {
+  static const EmulatedKernels kernels = emulated_kernels();
+  const auto place = static_cast<size_t>(name), products = static_cast<size_t>(KernelName::kPackInputs),
+             attention = static_cast<size_t>(KernelName::kAttentionF32Width8);
+  if (place >= attention) return kernels.attention[place - attention];
+  return place >= products ? kernels.products[place - products] : kernels.rows[place];
+}
+
+}  // namespace outrider

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// All kernels by name, for those who launch them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "device_kernels/attention_kernels.h"
+#include "device_kernels/product_kernels.h"
+#include "device_kernels/row_kernels.h"
+#include "device_kernels/simt/emulator.h"
+
+namespace outrider {
+
+#define OUTRIDER_KERNEL_NAME(name, ...) k##name,
+enum class KernelName : uint8_t {
+  OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_PRODUCT_KERNELS(OUTRIDER_KERNEL_NAME)
+      OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_NAME)
+};
+#undef OUTRIDER_KERNEL_NAME
+
+struct KernelInfo {
+  std::string_view name;
+  size_t args_bytes;
+};
+const KernelInfo& kernel_info(KernelName name);
+
+// The kernel as this processor runs it fastest.
+simt::EmulatedKernel emulated_kernel(KernelName name);
+
+// Arguments of the kernel's own type; anything else ends the program.
+template <typename Args>
+simt::EmulationReport emulate(KernelName name, const Args& args, const simt::LaunchShape& shape,
+                              const simt::EmulationOptions& options = {}) {
+  OUTRIDER_CHECK(sizeof(args) == kernel_info(name).args_bytes);
+  return simt::emulate(emulated_kernel(name), &args, shape, options);
+}
+
+}  // namespace outrider

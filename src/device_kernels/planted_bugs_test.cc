@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes that are made in kernels of devices, each of which the emulation or the comparison with a CPU's
+// table must find. Mistakes that only nvcc's output shows are in cuda/planted_mistakes.cu.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "device_kernels/attention/attention_test_lists.h"
+#include "device_kernels/products/product_test_data.h"
+
+namespace outrider {
+namespace {
+
+// Counts numbers with other bits; NaN differs from a number.
+int64_t differing(const Floats& a, const Floats& b) {
+  int64_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    count += std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i]);
+  return count;
+}
+
+// A product of 9 rows with weights [40, 1536] of Q4_0: three stages of few_rows(), and padded rows.
+class PlantedProduct : public testing::Test {
+ protected:
+  static constexpr int kFeatures = 40, kInputs = 1536, kRowCount = 9;
+
+  void SetUp() override {
+    OUTRIDER_REQUIRE_TABLES();
+    const KernelTable& table = *compared_tables().front().table;
+    auto packed = pack_matrix(table, random_matrix(DType::kQ4_0, kFeatures, kInputs, 1).view());
+    ASSERT_TRUE(packed.ok());
+    x_ = random_floats(kRowCount * kInputs, 2);
+    expected_ = product(table, *packed, x_, kRowCount, 1);
+    auto matrix = device_matrix(*packed);
+    ASSERT_TRUE(matrix.ok());
+    matrix_ = std::move(*matrix);
+  }
+  simt::EmulationReport run(simt::EmulationOptions options) {
+    return run(options, PackedInputs(x_, kRowCount, kInputs, 1));
+  }
+  simt::EmulationReport run(simt::EmulationOptions options, const PackedInputs& x) {
+    y_.assign(expected_.size(), std::nanf(""));
+    options.checks_races = true;
+    const simt::GroupedProductArgs args{
+        .weights = matrix_.grouped(), .x = x.inputs(), .y = rows_of(y_), .y_stride = kFeatures};
+    return emulate(KernelName::kFewRowsCentredNibbles, args,
+                   {.blocks = 3 * 2, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes}, options);
+  }
+
+  Floats x_, expected_, y_;
+  DeviceMatrix matrix_;
+};
+
+TEST_F(PlantedProduct, NoMistakeIsSilent) {
+  EXPECT_TRUE(run({}).is_clean());
+  EXPECT_EQ(differing(expected_, y_), 0);
+}
+
+TEST_F(PlantedProduct, MissingBarrier) {
+  for (int barrier = 0; barrier < 5; ++barrier) {
+    for (uint64_t seed = 1; seed < 4; ++seed)
+      EXPECT_GT(run({.seed = seed, .skipped_barrier = barrier}).count(simt::Fault::kRace), 0) << barrier;
+  }
+}
+
+TEST_F(PlantedProduct, ReadBeforeArrival) {
+  EXPECT_GT(run({.skips_copy_waits = true}).count(simt::Fault::kPendingCopy), 0);
+  EXPECT_GT(differing(expected_, y_), 0);
+}
+
+TEST_F(PlantedProduct, ReadBeforeTheWait) {
+  EXPECT_GT(run({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
+  EXPECT_GT(differing(expected_, y_), 0);
+}
+
+// The sum is over the same groups, two of which change places.
+TEST_F(PlantedProduct, WrongOrderOfGroups) {
+  PackedInputs x(x_, kRowCount, kInputs, 1);
+  const auto words = static_cast<size_t>(x.padded) * 32, rows = static_cast<size_t>(x.padded);
+  std::swap_ranges(x.codes.begin(), x.codes.begin() + words, x.codes.begin() + words);
+  std::swap_ranges(x.scales.begin(), x.scales.begin() + rows, x.scales.begin() + rows);
+  std::swap_ranges(x.sums.begin(), x.sums.begin() + 2 * rows, x.sums.begin() + 2 * rows);
+  for (size_t panel = 0; panel < 3; ++panel) {
+    const size_t tile = panel * kInputs / 64 * simt::kTileWords, scales = panel * kInputs / 32 * 16;
+    for (size_t lane = 0; lane < 32; ++lane)
+      std::swap_ranges(&matrix_.codes[tile + lane * 4], &matrix_.codes[tile + lane * 4 + 2],
+                       &matrix_.codes[tile + lane * 4 + 2]);
+    std::swap_ranges(&matrix_.scales[scales], &matrix_.scales[scales + 16], &matrix_.scales[scales + 16]);
+  }
+  EXPECT_TRUE(run({}, x).is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+  for (size_t i = 0; i < y_.size(); ++i) EXPECT_NEAR(y_[i], expected_[i], 1e-3);
+}
+
+// A kernel that takes padded rows for rows leaves the view of the outputs.
+TEST_F(PlantedProduct, StalePaddedRow) {
+  PackedInputs x(x_, kRowCount, kInputs, 1);
+  x.rows = x.padded;
+  EXPECT_GT(run({}, x).count(simt::Fault::kBounds), 0);
+}
+
+// A weight of a neighbour is no better: the last panel reads beyond the matrix.
+TEST_F(PlantedProduct, PanelBeyondTheMatrix) {
+  matrix_.n += 16;
+  EXPECT_GT(run({}).count(simt::Fault::kBounds) +
+                emulate(KernelName::kFewRowsCentredNibbles,
+                        simt::GroupedProductArgs{.weights = matrix_.grouped(),
+                                                 .x = PackedInputs(x_, kRowCount, kInputs, 1).inputs(),
+                                                 .y = rows_of(y_),
+                                                 .y_stride = kFeatures},
+                        {.blocks = 4 * 2, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes})
+                    .count(simt::Fault::kBounds),
+            0);
+}
+
+// A tree of nine nodes on 100 entries, in pages of 16 that lie among pages of NaN.
+class PlantedAttention : public testing::Test {
+ protected:
+  static constexpr int kLength = 100, kTreeNodes = 9;
+
+  PlantedAttention()
+      : shape_{.head_count = 4, .kv_head_count = 2, .head_dim = 64, .type = DType::kBF16},
+        cache_(shape_, numbers(1), numbers(2)),
+        tree_(cache_, kLength, kTreeNodes, 3),
+        lists_(tree_.rows, cache_.pages),
+        q_(random_floats(tree_.rows.size() * static_cast<size_t>(shape_.query_size()), 4)) {}
+  void SetUp() override {
+    OUTRIDER_REQUIRE_TABLES();
+    const ComparedTable table = compared_tables().front();
+    kernel_ = table.width == 8 ? KernelName::kAttentionBf16Width8 : KernelName::kAttentionBf16Width16;
+    expected_ = attend(table.table->attention, shape_, cache_, q_, tree_.rows, 1);
+  }
+  Floats numbers(uint64_t seed) const {
+    return random_floats(static_cast<size_t>((kLength + kTreeNodes) * shape_.entry_size()), seed);
+  }
+  simt::EmulationReport run() {
+    y_.assign(q_.size(), std::nanf(""));
+    auto args = device_args<simt::CachedBf16>(shape_, cache_, lists_);
+    args.q = rows_of(std::as_const(q_));
+    args.y = rows_of(y_);
+    return emulate(kernel_, args, {.blocks = args.rows, .warps = 4});
+  }
+
+  AttentionTestShape shape_;
+  PagedCache cache_;
+  TreeRows tree_;
+  RowLists lists_;
+  Floats q_, expected_, y_;
+  KernelName kernel_ = KernelName::kAttentionBf16Width8;
+};
+
+TEST_F(PlantedAttention, NoMistakeIsSilent) {
+  EXPECT_TRUE(run().is_clean());
+  EXPECT_EQ(differing(expected_, y_), 0);
+}
+
+// The last node of the tree sees a node that is not its ancestor.
+TEST_F(PlantedAttention, WrongMaskOfATree) {
+  const auto row = static_cast<size_t>((kTreeNodes - 1) * simt::RowEntries::kNumbers);
+  lists_.tails[static_cast<size_t>(lists_.entries[row + 2])] += 1;
+  EXPECT_TRUE(run().is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+}
+
+TEST_F(PlantedAttention, PageOfANeighbour) {
+  lists_.pages[2] = 0;  // of no sequence
+  EXPECT_TRUE(run().is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+  EXPECT_TRUE(std::isnan(y_[0]));
+}
+
+TEST_F(PlantedAttention, PageBeyondTheCache) {
+  lists_.pages[2] = 1000;
+  EXPECT_GT(run().count(simt::Fault::kBounds), 0);
+}
+
+// One entry too few is seen: texts would stay coherent.
+TEST_F(PlantedAttention, LengthOffByOne) {
+  lists_.entries[1] -= 1;
+  EXPECT_TRUE(run().is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+}
+
+TEST(PlantedRope, PositionOffByOne) {
+  OUTRIDER_REQUIRE_TABLES();
+  constexpr int kDim = 64;
+  Floats frequencies(kDim / 2);
+  for (size_t i = 0; i < frequencies.size(); ++i)
+    frequencies[i] = std::pow(1e-4F, static_cast<float>(i) / 32);
+  Floats right(kDim), wrong(kDim), x = random_floats(kDim, 5), expected = x;
+  fill_rotations(1000, frequencies, 1.0F, right.data());
+  fill_rotations(1001, frequencies, 1.0F, wrong.data());
+  compared_tables().front().table->rope({.x = expected.data(),
+                                         .rotations = right.data(),
+                                         .rows = 1,
+                                         .heads = 1,
+                                         .head_dim = kDim,
+                                         .rotated = kDim},
+                                        Worker{});
+  run_kernel(KernelName::kRope,
+             simt::RopeArgs{.x = rows_of(x),
+                            .rotations = {wrong.data(), kDim},
+                            .rows = 1,
+                            .heads = 1,
+                            .head_dim = kDim,
+                            .rotated = kDim,
+                            .x_stride = kDim},
+             {});
+  EXPECT_GT(differing(expected, x), kDim / 2);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of products, see row_kernels.h.
+#pragma once
+
+#include "device_kernels/products/channel_products.h"
+#include "device_kernels/products/float_products.h"
+#include "device_kernels/products/grouped_products.h"
+#include "device_kernels/products/pack_inputs.h"
+
+#define OUTRIDER_PRODUCT_KERNELS(KERNEL)                                                \
+  KERNEL(PackInputs, PackInputsArgs, pack_inputs)                                       \
+  KERNEL(FewRowsCentredNibbles, GroupedProductArgs, few_rows<CentredNibbles>)           \
+  KERNEL(FewRowsMinNibbles, GroupedProductArgs, few_rows<MinNibbles>)                   \
+  KERNEL(FewRowsNarrowMinNibbles, GroupedProductArgs, few_rows<NarrowMinNibbles>)       \
+  KERNEL(FewRowsTableNibbles, GroupedProductArgs, few_rows<TableNibbles>)               \
+  KERNEL(FewRowsNarrowTableNibbles, GroupedProductArgs, few_rows<NarrowTableNibbles>)   \
+  KERNEL(FewRowsBytes, GroupedProductArgs, few_rows<ByteCodes>)                         \
+  KERNEL(FewRowsMinBytes, GroupedProductArgs, few_rows<MinBytes>)                       \
+  KERNEL(FewRowsNarrowBytes, GroupedProductArgs, few_rows<NarrowBytes>)                 \
+  KERNEL(ManyRowsCentredNibbles, GroupedProductArgs, many_rows<CentredNibbles>)         \
+  KERNEL(ManyRowsMinNibbles, GroupedProductArgs, many_rows<MinNibbles>)                 \
+  KERNEL(ManyRowsNarrowMinNibbles, GroupedProductArgs, many_rows<NarrowMinNibbles>)     \
+  KERNEL(ManyRowsTableNibbles, GroupedProductArgs, many_rows<TableNibbles>)             \
+  KERNEL(ManyRowsNarrowTableNibbles, GroupedProductArgs, many_rows<NarrowTableNibbles>) \
+  KERNEL(ManyRowsBytes, GroupedProductArgs, many_rows<ByteCodes>)                       \
+  KERNEL(ManyRowsMinBytes, GroupedProductArgs, many_rows<MinBytes>)                     \
+  KERNEL(ManyRowsNarrowBytes, GroupedProductArgs, many_rows<NarrowBytes>)               \
+  KERNEL(PackChannelInputs, PackChannelInputsArgs, pack_channel_inputs)                 \
+  KERNEL(FewChannelRows, ChannelProductArgs, few_channel_rows)                          \
+  KERNEL(ManyChannelRows, ChannelProductArgs, many_channel_rows)                        \
+  KERNEL(F32RowsWidth8, F32ProductArgs, float_rows<F32Weights, 1>)                      \
+  KERNEL(F16RowsWidth8, F16ProductArgs, float_rows<F16Weights, 1>)                      \
+  KERNEL(Bf16RowsWidth8, Bf16ProductArgs, float_rows<Bf16Weights, 1>)                   \
+  KERNEL(F32RowsWidth16, F32ProductArgs, float_rows<F32Weights, 4>)                     \
+  KERNEL(F16RowsWidth16, F16ProductArgs, float_rows<F16Weights, 4>)                     \
+  KERNEL(Bf16RowsWidth16, Bf16ProductArgs, float_rows<Bf16Weights, 4>)

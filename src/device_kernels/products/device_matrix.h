@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of products in the layouts of the device kernels.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device_kernels/products/channel_products.h"
+#include "device_kernels/products/float_products.h"
+#include "device_kernels/products/group_codes.h"
+#include "kernels/packed_matrix.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// How the numbers of a matrix are read. Forms of grouped codes have the order of their kernels in
+// product_kernels.h.
+enum class WeightForm : uint8_t {
+  kCentredNibbles,
+  kMinNibbles,
+  kNarrowMinNibbles,
+  kTableNibbles,
+  kNarrowTableNibbles,
+  kBytes,
+  kMinBytes,
+  kNarrowBytes,
+  kChannels,
+  kF32,
+  kF16,
+  kBF16,
+};
+
+struct DeviceMatrix {
+  WeightForm form = WeightForm::kBytes;
+  int64_t n = 0;
+  int64_t k = 0;
+  std::vector<int32_t> codes = {};  // or plain numbers, [panel][k][16]
+  std::vector<uint16_t> scales = {};
+  std::vector<uint16_t> mins = {};
+  std::vector<float> units = {};  // or scales of channels
+  int numbers[4] = {};
+
+  // As kernels on this machine read it.
+  simt::GroupedWeights grouped() const;
+  simt::ChannelWeights channels() const;
+  template <typename Stored>
+  simt::Weights<Stored> plain() const {
+    return {reinterpret_cast<const Stored*>(codes.data()),
+            std::ssize(codes) * static_cast<int64_t>(sizeof(int32_t) / sizeof(Stored))};
+  }
+};
+
+// The numbers of a matrix that a table packed for vectors, rounded as there. Error: another layout.
+Result<DeviceMatrix> device_matrix(const PackedMatrix& packed);
+
+}  // namespace outrider

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with one scale for each feature, and with plain numbers.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "device_kernels/products/product_test_data.h"
+
+namespace outrider {
+namespace {
+
+// Inputs with one scale for each row, packed by the kernel over stale numbers.
+struct PackedChannelInputs {
+  int rows, padded;
+  std::vector<int8_t> codes;
+  Floats scales;
+
+  PackedChannelInputs(const Floats& x, int row_count, int k, uint64_t seed)
+      : rows(row_count), padded((row_count + 7) / 8 * 8) {
+    codes.assign(static_cast<size_t>(padded) * ((k + 31) / 32 * 32), 99);
+    scales.assign(static_cast<size_t>(padded), std::numeric_limits<float>::quiet_NaN());
+    run_kernel(KernelName::kPackChannelInputs,
+               simt::PackChannelInputsArgs{.x = rows_of(x),
+                                           .codes = rows_of(codes),
+                                           .scales = rows_of(scales),
+                                           .rows = rows,
+                                           .padded = padded,
+                                           .k = k},
+               {.blocks = (padded + 3) / 4, .warps = 4}, seed);
+  }
+  simt::ChannelInputs inputs() const {
+    return {.codes = {reinterpret_cast<const int*>(codes.data()), std::ssize(codes) / 4},
+            .scales = rows_of(scales),
+            .rows = rows,
+            .padded = padded};
+  }
+};
+
+struct PlainCase {
+  DType type;
+  int n, k, rows;
+  uint64_t seed;
+};
+
+// Eight warps, two warps, and the kernel for many rows.
+void add_channel_outputs(const DeviceMatrix& matrix, const Floats& x, const PlainCase& one,
+                         const Floats& expected, BitComparison& comparison) {
+  const PackedChannelInputs packed(x, one.rows, one.k, one.seed);
+  const int panels = (one.n + 15) / 16;
+  for (const int warps : {8, 2, 4}) {
+    Floats y(expected.size(), std::nanf(""));
+    const simt::ChannelProductArgs args{
+        .weights = matrix.channels(), .x = packed.inputs(), .y = rows_of(y), .y_stride = one.n};
+    const int tiles = panels * packed.padded / 8;
+    if (warps == 4) {
+      run_kernel(KernelName::kManyChannelRows, args, {.blocks = (tiles + 3) / 4, .warps = 4}, one.seed);
+    } else {
+      run_kernel(KernelName::kFewChannelRows, args,
+                 {.blocks = tiles, .warps = warps, .shared_bytes = simt::ChannelMemory::kBytes}, one.seed);
+    }
+    comparison.add(expected, y);
+  }
+}
+
+template <typename Numbers>
+void add_plain_outputs(const DeviceMatrix& matrix, const Floats& x, const PlainCase& one, KernelName kernel,
+                       const Floats& expected, BitComparison& comparison) {
+  for (const int warps : {8, 2, 3}) {
+    Floats y(expected.size(), std::nanf(""));
+    const simt::FloatProductArgs<Numbers> args{.weights = matrix.plain<typename Numbers::Stored>(),
+                                               .x = rows_of(x),
+                                               .y = rows_of(y),
+                                               .rows = one.rows,
+                                               .n = one.n,
+                                               .k = one.k,
+                                               .y_stride = one.n};
+    run_kernel(kernel, args,
+               {.blocks = (one.n + 15) / 16 * ((one.rows + 7) / 8),
+                .warps = warps,
+                .shared_bytes = simt::FloatMemory::kBytes},
+               one.seed);
+    comparison.add(expected, y);
+  }
+}
+
+void compare_plain(const ComparedTable& table, const PlainCase& one, BitComparison& comparison) {
+  SCOPED_TRACE(std::string(dtype_name(one.type)) + " " + std::to_string(one.n) + " x " +
+               std::to_string(one.k) + ", " + std::to_string(one.rows) + " rows");
+  const auto packed = pack_matrix(*table.table, random_matrix(one.type, one.n, one.k, one.seed).view());
+  ASSERT_TRUE(packed.ok()) << packed.error().message;
+  const auto matrix = device_matrix(*packed);
+  ASSERT_TRUE(matrix.ok()) << matrix.error().message;
+  Floats x = adversarial_floats(static_cast<size_t>(one.rows * one.k), one.seed + 3);
+  if (one.rows > 2) std::fill_n(x.begin() + one.k, one.k, 0.0F);
+  const Floats expected = product(*table.table, *packed, x, one.rows, 1);
+  const int shift = table.width == 8 ? 0 : 3;
+  const auto kernel = [shift](KernelName name) {
+    return static_cast<KernelName>(static_cast<int>(name) + shift);
+  };
+  switch (one.type) {
+    case DType::kI8:
+      return add_channel_outputs(*matrix, x, one, expected, comparison);
+    case DType::kF32:
+      return add_plain_outputs<simt::F32Weights>(*matrix, x, one, kernel(KernelName::kF32RowsWidth8),
+                                                 expected, comparison);
+    case DType::kF16:
+      return add_plain_outputs<simt::F16Weights>(*matrix, x, one, kernel(KernelName::kF16RowsWidth8),
+                                                 expected, comparison);
+    default:
+      return add_plain_outputs<simt::Bf16Weights>(*matrix, x, one, kernel(KernelName::kBf16RowsWidth8),
+                                                  expected, comparison);
+  }
+}
+
+class DevicePlainProduct : public testing::TestWithParam<DType> {};
+
+TEST_P(DevicePlainProduct, EqualsTheTables) {
+  OUTRIDER_REQUIRE_TABLES();
+  BitComparison comparison;
+  for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
+    for (const ComparedTable& table : compared_tables()) {
+      for (const auto& [n, k] : {std::pair(16, 31), {33, 300}, {70, 1100}}) {
+        for (const int rows : {1, 2, 8, 9, 40})
+          compare_plain(table, {GetParam(), n, k, rows, seed}, comparison);
+      }
+    }
+  }
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DevicePlainProduct,
+                         testing::Values(DType::kI8, DType::kF32, DType::kF16, DType::kBF16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Head vectors of the KV cache, padded with zeros to whole units of 32 numbers, as
+// kernels/simd/cached_heads.h has them. A number of a head is read by its place in the cache and its place in
+// the head.
+#pragma once
+
+#include "device_kernels/simt/simt.h"
+
+namespace outrider::simt {
+
+inline constexpr int kHeadUnit = 32;
+
+// The bits of the nearest bf16 number, ties to even; NaN stays NaN.
+SIMT Ints bf16_bits_of(Floats x) {
+  const Ints bits = bits_of(x);
+  const Ints odd = (bits >> Ints(16)) & Ints(1);
+  const Ints rounded = bits + odd + Ints(0x7FFF);
+  return (select(x == x, rounded, bits | Ints(0x400000)) >> Ints(16)) & Ints(0xFFFF);
+}
+
+struct CachedF32 {
+  using Stored = float;
+  static constexpr int kUnitNumbers = kHeadUnit;  // Stored numbers of a unit
+  SIMT static Floats load(const Rows<const float>& cache, Ints head, Ints d) { return cache.load(head + d); }
+  SIMT static void store(const Rows<float>& unit, Floats x) { unit.store(lane_id(), x); }
+};
+
+struct CachedBf16 {
+  using Stored = uint16_t;
+  static constexpr int kUnitNumbers = kHeadUnit;
+  SIMT static Floats load(const Rows<const uint16_t>& cache, Ints head, Ints d) {
+    return from_bits(cache.load(head + d) << Ints(16));
+  }
+  SIMT static void store(const Rows<uint16_t>& unit, Floats x) { unit.store(lane_id(), bf16_bits_of(x)); }
+};
+
+struct CachedF16 {
+  using Stored = uint16_t;
+  static constexpr int kUnitNumbers = kHeadUnit;
+  SIMT static Floats load(const Rows<const uint16_t>& cache, Ints head, Ints d) {
+    return from_half(cache.load(head + d));
+  }
+  SIMT static void store(const Rows<uint16_t>& unit, Floats x) { unit.store(lane_id(), half_bits_of(x)); }
+};
+
+// An f16 scale, then 32 codes, two in each number.
+struct CachedQ8 {
+  using Stored = uint16_t;
+  static constexpr int kUnitNumbers = 17;
+  SIMT static Floats load(const Rows<const uint16_t>& cache, Ints head, Ints d) {
+    const Ints unit = head + (d >> Ints(5)) * Ints(kUnitNumbers), i = d & Ints(kHeadUnit - 1);
+    const Ints both = cache.load(unit + Ints(1) + (i >> Ints(1)));
+    const Ints code = (both << (Ints(24) - ((i & Ints(1)) << Ints(3)))) >> Ints(24);
+    return mul_rn(from_half(cache.load(unit)), to_float(code));
+  }
+  // The scale maps the largest magnitude to 127; a number that is not finite makes it NaN.
+  SIMT static void store(const Rows<uint16_t>& unit, Floats x) {
+    const Floats largest = max_lanes(abs_of(x), kWarp);
+    const Floats nothing = sum_lanes(mul_rn(x, Floats(0.0F)), kWarp);
+    const Floats d = div_rn(largest, Floats(127.0F));
+    const Bools any = d > Floats(0.0F);
+    const Floats inverse = select(any, div_rn(Floats(1.0F), select(any, d, Floats(1.0F))), Floats(0.0F));
+    const Ints code = round_int(mul_rn(x, inverse)) & Ints(255);
+    const Ints lane = lane_id();
+    const Ints pair = code | (shuffle_xor(code, 1) << Ints(8));
+    unit.store_if((lane & Ints(1)) == Ints(0), (lane >> Ints(1)) + Ints(1), pair);
+    unit.store_if(lane == Ints(0), lane, half_bits_of(add_rn(d, nothing)));
+  }
+};
+
+// Keys or values of rows go to their slots.
+template <typename Cached>
+struct StoreHeadsArgs {
+  Rows<const float> x;                  // [rows, x_stride], the heads side by side
+  Rows<typename Cached::Stored> cache;  // [slots, heads, head_dim in whole units]
+  List<int> slots;                      // [rows]
+  int rows;
+  int heads;
+  int head_dim;
+  int x_stride;
+};
+using StoreF32Args = StoreHeadsArgs<CachedF32>;
+using StoreBf16Args = StoreHeadsArgs<CachedBf16>;
+using StoreF16Args = StoreHeadsArgs<CachedF16>;
+using StoreQ8Args = StoreHeadsArgs<CachedQ8>;
+
+// A warp takes a head of a row.
+template <typename Cached>
+SIMT void store_heads(const Block& block, const StoreHeadsArgs<Cached>& args) {
+  const int item = block.index() * block.warps() + block.warp();
+  if (item >= args.rows * args.heads) return;
+  block.wait_for_previous();
+  const int row = item / args.heads, head = item % args.heads;
+  const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit;
+  const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride + head * args.head_dim);
+  const int64_t place = static_cast<int64_t>(args.slots.load_one(row)) * args.heads + head;
+  const auto out = args.cache.from(place * units * Cached::kUnitNumbers);
+  for (int unit = 0; unit < units; ++unit) {
+    const Ints i = lane_id() + Ints(unit * kHeadUnit);
+    Cached::store(out.from(unit * Cached::kUnitNumbers), x.load_if(i < Ints(args.head_dim), i, 0.0F));
+  }
+}
+
+}  // namespace outrider::simt

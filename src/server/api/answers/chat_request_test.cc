@@ -78,7 +78,7 @@ TEST(ChatPrompt, CutsBehindTheMessageThatIsContinued) {
   };
   const std::string begin = "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\n";
   for (const std::string text :
-       {"<", "end", "i", "|", "<|", "im_end", "\n", " a \t", "OutriderContinuesHere "}) {
+       {"<", "end", "i", "|", "<|", "im_end", "\n", " a \t", "CONTINUE_FINAL_MESSAGE_TAG "}) {
     EXPECT_EQ(continued(kChatMl, text), begin + text);
   }
   // A template that removes white space gets none back.

@@ -39,16 +39,16 @@ std::string called(const std::string& calls, const std::string& more = "") {
   return quoted("{'role':'assistant'," + more + "'tool_calls':[") + calls + "]}";
 }
 
-std::string call(const std::string& id, const std::string& number) {
+std::string call_of(const std::string& id, const std::string& number) {
   const std::string function = "{'name':'f','arguments':{'a': " + number + "}}";
   return quoted("{'id':'" + id + "','type':'function','function':" + function + "}");
 }
 
-std::string result(const std::string& id, const std::string& text) {
+std::string result_of(const std::string& id, const std::string& text) {
   return quoted("{'role':'tool','tool_call_id':'" + id + "','content':'" + text + "'}");
 }
 
-constexpr std::string_view kTools = "{{ tools | tojson if tools }}";
+constexpr std::string_view kShownTools = "{{ tools | tojson if tools }}";
 
 // Shows all, and refuses what the condition says.
 std::string refusing(const std::string& condition) {
@@ -56,7 +56,7 @@ std::string refusing(const std::string& condition) {
          " %}{{ raise_exception('no') }}{% endif %}[{{ m.role }}:{{ m.thinking or '' }}{{ m.content or '' }}"
          "{% for c in m.tool_calls or [] %}{{ c.id }}={{ c.function.arguments | tojson }}{% endfor %}"
          "{{ m.tool_call_id }}]{% endfor %}" +
-         std::string(kTools);
+         std::string(kShownTools);
 }
 
 std::string after_tools(const std::string& text) { return text.substr(0, text.rfind("[{\"type\"")); }
@@ -79,7 +79,7 @@ TEST(History, LateSystemMessagesBecomeTheUsers) {
       "{% for m in messages %}{% if m.role != 'system' or loop.first %}[{{ m.role }}:{{ m.content }}]{% "
       "endif %}"
       "{% endfor %}" +
-      std::string(kTools);
+      std::string(kShownTools);
   EXPECT_THAT(shown(hiding, begin + said("system", "late") + "," + said("user", "go")),
               HasSubstr("[user:late//go]"));
   EXPECT_THAT(shown(refusing("false"), begin + said("system", "late") + "," + said("user", "go")),
@@ -107,22 +107,23 @@ TEST(History, ForeignIdsAreReplacedAlike) {
       "m.role == 'tool' and m.tool_call_id | length != 9 or m.tool_calls and m.tool_calls[0].id | length != "
       "9");
   for (const std::string id : {"call_AbCdEfGhIjKlMnOpQrStUvWx", "toolu_01AbCdEfGh", "x", ""}) {
-    const std::string text =
-        after_tools(shown(nine, said("user", "u") + "," + called(call(id, "1")) + "," + result(id, "r")));
+    const std::string text = after_tools(
+        shown(nine, said("user", "u") + "," + called(call_of(id, "1")) + "," + result_of(id, "r")));
     const std::string prefix = "[user:u][assistant:";
     ASSERT_TRUE(text.starts_with(prefix)) << text;
     const std::string replaced = text.substr(prefix.size(), 9);
     EXPECT_EQ(text, prefix + replaced + "={\"a\": 1}][tool:r" + replaced + "]") << id;
   }
-  EXPECT_THAT(
-      shown(nine, said("user", "u") + "," + called(call("abcdefghi", "1")) + "," + result("abcdefghi", "r")),
-      HasSubstr("[tool:rabcdefghi]"));
+  EXPECT_THAT(shown(nine, said("user", "u") + "," + called(call_of("abcdefghi", "1")) + "," +
+                              result_of("abcdefghi", "r")),
+              HasSubstr("[tool:rabcdefghi]"));
 }
 
 TEST(History, SeveralCallsFollowOneAnotherWhereOneIsShown) {
-  const std::string messages = said("user", "u") + "," +
-                               called(call("1", "1") + "," + call("2", "2"), R"("content":"I look.",)") +
-                               "," + result("2", "two") + "," + result("1", "one");
+  const std::string messages =
+      said("user", "u") + "," +
+      called(call_of("1", "1") + "," + call_of("2", "2"), R"("content":"I look.",)") + "," +
+      result_of("2", "two") + "," + result_of("1", "one");
   const std::string expected =
       "[user:u][assistant:I look.1={\"a\": 1}][tool:one1][assistant:2={\"a\": 2}][tool:two2]";
   EXPECT_EQ(after_tools(shown(refusing("m.tool_calls and m.tool_calls | length != 1"), messages)), expected);
@@ -139,37 +140,53 @@ TEST(History, ResultsWithoutCallsAreTold) {
   std::string known = strict;
   const std::string end = "{{ m.tool_call_id }}]";
   known.replace(known.find(end), end.size(), end + "{% if m.tool_calls %}{% set ns.c = true %}{% endif %}");
-  EXPECT_EQ(after_tools(shown(known, said("user", "u") + "," + result("9", "r") + "," + said("user", "go"))),
-            "[user:u][user:Result of the call: r//go]");
+  EXPECT_EQ(
+      after_tools(shown(known, said("user", "u") + "," + result_of("9", "r") + "," + said("user", "go"))),
+      "[user:u][user:Result of the call: r//go]");
 }
 
 TEST(History, ThinkingReachesTemplates) {
   for (const std::string name : {"reasoning_content", "thinking", "reasoning"}) {
     const std::string messages = said("user", "u") + "," +
-                                 called(call("1", "1"), "\"" + name + "\":\"THOUGHT\",") + "," +
-                                 result("1", "r");
+                                 called(call_of("1", "1"), "\"" + name + "\":\"THOUGHT\",") + "," +
+                                 result_of("1", "r");
     EXPECT_THAT(shown(refusing("false"), messages), HasSubstr("[assistant:THOUGHT1="));
     const std::string parts =
         "{% for m in messages %}[{{ m.role }}:{% if m.content is string %}{{ m.content }}{% else %}"
         "{% for p in m.content or [] %}{% if p.type == 'thinking' %}<{{ p.thinking }}>{% else %}{{ p.text }}"
         "{% endif %}{% endfor %}{% endif %}{{ m.tool_calls | tojson if m.tool_calls }}]{% endfor %}" +
-        std::string(kTools);
+        std::string(kShownTools);
     EXPECT_THAT(shown(parts, messages), HasSubstr("[assistant:<THOUGHT>[{"));
   }
   // gpt-oss's template refuses a text beside thinking and a call.
   EXPECT_THAT(shown(refusing("m.tool_calls and m.content and m.thinking"),
                     said("user", "u") + "," +
-                        called(call("1", "1"), R"("content":"I look.","reasoning_content":"Why.",)") + "," +
-                        result("1", "r")),
+                        called(call_of("1", "1"), R"("content":"I look.","reasoning_content":"Why.",)") +
+                        "," + result_of("1", "r")),
               HasSubstr("[assistant:Why.//I look.1="));
+}
+
+TEST(History, PartsAreTextAndThinking) {
+  const std::string user = quoted(
+      "{'role':'user','content':[{'type':'text','text':'a'},{'type':'image_url',"
+      "'image_url':{'url':'data:'}},{'type':'text','text':'b'}]}");
+  const std::string assistant = quoted(
+      "{'role':'assistant','content':[{'type':'thinking','thinking':[{'type':'text','text':'why'}]},"
+      "{'type':'text','text':'c'}]}");
+  EXPECT_EQ(after_tools(shown(refusing("false"), user + "," + assistant)), "[user:a/b][assistant:whyc]");
+  const auto parsed = RequestBody::parse("{\"messages\":[" + user + "]}", 64);
+  const TestServedModel model;
+  std::vector<std::string> ignored;
+  ASSERT_TRUE(make_chat_prompt(parsed->root(), *model.context().model, {}, &ignored).ok());
+  EXPECT_THAT(ignored, testing::ElementsAre("messages[0].content[1]"));
 }
 
 // Refused in a way that no probe knows: as much as necessary becomes text.
 TEST(History, WhatIsStillRefusedBecomesText) {
   EXPECT_THAT(shown(refusing("m.tool_calls and messages | length > 4"),
-                    said("user", "u") + "," + called(call("1", "1")) + "," + result("1", "r") + "," +
+                    said("user", "u") + "," + called(call_of("1", "1")) + "," + result_of("1", "r") + "," +
                         said("assistant", "a") + "," + said("user", "v")),
-              HasSubstr(R"([assistant:{"name": "f", "arguments": {"a": 1}}][user:Result of f: r])"));
+              HasSubstr(R"([assistant:{"name": "f", "arguments": {"a":1}}][user:Result of f: r])"));
 }
 
 }  // namespace

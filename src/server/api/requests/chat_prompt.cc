@@ -13,8 +13,8 @@ namespace outrider {
 namespace {
 
 // Stands behind the text that the answer continues. White space behind the mark shows whether the template
-// keeps white space at the end of a content.
-constexpr std::string_view kContinueMark = "OutriderContinuesHere";
+// keeps white space at the end of a content. It is the mark of transformers, since some templates know it.
+constexpr std::string_view kContinueMark = "CONTINUE_FINAL_MESSAGE_TAG";
 
 // `text` without the white space of Unicode at its end.
 std::string_view without_space_after(std::string_view text) {
@@ -50,7 +50,9 @@ ApiStatus cut_at_mark(const ChatMessage& last, const Tokenizer& tokenizer, std::
   const bool keeps_space = rendered.substr(place + kContinueMark.size()).starts_with(' ');
   rendered.erase(place);
   if (!keeps_space) rendered.resize(without_space_after(rendered).size());
-  while ((place = rendered.find(kContinueMark)) != std::string::npos)
+  // The template may print the content more than once.
+  while (text.find(kContinueMark) == std::string_view::npos &&
+         (place = rendered.find(kContinueMark)) != std::string::npos)
     rendered.erase(place, kContinueMark.size());
   return api_ok();
 }

@@ -288,6 +288,27 @@ TEST(Thinking, MayBeContinued) {
   EXPECT_EQ(begins("Then"), ThinkingState::kClosed);
 }
 
+// Where the server asks for the plain form, it and the family's own form are calls.
+TEST(ChatPrompt, TheFormThatIsAskedForIsACall) {
+  const TestServedModel model(std::string(kChatMl) + "{# <｜tool▁calls▁begin｜> #}");
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"now"}}])";
+  for (const std::string text : {R"({"name": "now", "arguments": {}})",
+                                 "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<"
+                                 "｜tool▁call▁end｜><｜tool▁calls▁end｜>"}) {
+    for (const std::string streams : {"false", "true"}) {
+      const auto call = model.chat(R"({"messages":[{"role":"user","content":"x"}],"stream":)" + streams +
+                                   "," + tools + "}");
+      ASSERT_TRUE(call.ok()) << call.error().message;
+      std::string events;
+      (*call)->add(0, delta_of(model, text), events);
+      (*call)->add(0, last_delta("", {}), events);
+      const std::string answer = streams == "true" ? events : (*call)->body();
+      EXPECT_THAT(answer, HasSubstr(R"("function":{"name":"now","arguments":"{}"}})")) << text;
+      EXPECT_THAT(answer, HasSubstr(R"("finish_reason":"tool_calls")")) << text;
+    }
+  }
+}
+
 // Control tokens that mean nothing to the parser are left out; text that spells one is not.
 TEST(ControlFilter, LeavesOutWhatIsNotKept) {
   const TestServedModel model;

@@ -294,6 +294,18 @@ std::string message_param(const TestServedModel& model, const std::string& messa
   return call.ok() ? "accepted" : call.error().param;
 }
 
+// Clients of the Model Context Protocol put prefixes before long names.
+TEST(RequestFields, NamesOfToolsHaveUpTo128Letters) {
+  const TestServedModel model;
+  for (const size_t length : {size_t{128}, size_t{129}}) {
+    const std::string name(length, 'n');
+    const auto call = model.chat(R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function",)"
+                                 R"("function":{"name":")" +
+                                 name + "\"}}]}");
+    EXPECT_EQ(call.ok() ? "" : call.error().param, length == 128 ? "" : "tools[0].function.name");
+  }
+}
+
 TEST(RequestFields, NameWhatIsWrongInMessages) {
   const TestServedModel model;
   const std::pair<const char*, const char*> cases[] = {

@@ -43,6 +43,7 @@ constexpr CallForm kForms[] = {
     // Kimi K2: functions.NAME:0<|tool_call_argument_begin|>{...}; the first templates show no calls
     {.name = "kimi_k2",
      .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>", "<|im_middle|>"},
+     .piece = "<|tool_calls_section_begin|>",
      .shape = CallShape::kNamed,
      .open = {"<|tool_calls_section_begin|>"},
      .close = "<|tool_calls_section_end|>",

@@ -107,13 +107,16 @@ void find_call_abilities(const AbilityProbe& probe, TemplateAbilities& abilities
   abilities.takes_call_text = !abilities.takes_call_text || !probe.render(thoughtful, kTools).empty();
 }
 
-// Whether earlier thinking is shown as a part of the content alone.
+// Whether earlier thinking is shown as a part of the content alone. A template that knows no parts prints the
+// list itself.
 bool needs_thinking_parts(const AbilityProbe& probe) {
   ChatMessage thought = probe_message("assistant", "y");
   thought.reasoning_content = kThinkingMark;
   const std::vector<ChatMessage> messages = {probe_message("user", "x"), thought, probe_message("user", "z")};
-  return !contains(probe.render(messages), kThinkingMark) &&
-         contains(probe.render(messages, "", true), kThinkingMark);
+  const std::string with_parts = probe.render(messages, "", true);
+  const bool is_printed = contains(with_parts, "'type'") || contains(with_parts, "\"type\"");
+  return contains(with_parts, kThinkingMark) && !is_printed &&
+         !contains(probe.render(messages), kThinkingMark);
 }
 
 }  // namespace

@@ -153,6 +153,9 @@ function(outrider_device_library)
   if(OUTRIDER_TESTS)
     add_test(NAME check_device_code COMMAND ${PROJECT_SOURCE_DIR}/tools/check_device_code.py ${arguments})
     set_tests_properties(check_device_code PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
+    if(OUTRIDER_NVCC)
+      add_dependencies(unit_tests outrider_device_code)
+    endif()
   endif()
 endfunction()
 
@@ -166,8 +169,10 @@ function(outrider_emulated_kernels isa)
     set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
     target_link_libraries(${objects} PUBLIC outrider_flags)
     target_compile_definitions(${objects} PRIVATE OUTRIDER_KERNEL_LIST=${isa}_${list}_kernels)
-    # Everything in a kernel is inlined: without optimization its stack would have a place for every number.
-    target_compile_options(${objects} PRIVATE -O3 ${ARG_FLAGS})
+    # Most of a kernel is inlined: without optimization its stack would have a place for every number. Checks of every
+    # operation would make the compiler take minutes; the lanes have no operation that is undefined.
+    target_compile_options(${objects} PRIVATE $<IF:$<CONFIG:Release>,-O3,-O1> ${ARG_FLAGS}
+      $<$<NOT:$<CONFIG:Release>>:-fno-sanitize=undefined> $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=fuzzer-no-link>)
     target_sources(outrider_device_kernels PRIVATE $<TARGET_OBJECTS:${objects}>)
     set_property(GLOBAL APPEND PROPERTY outrider_emulated_objects ${isa}_${list}_kernels=$<TARGET_OBJECTS:${objects}>)
   endforeach()

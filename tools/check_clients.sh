@@ -14,4 +14,5 @@ venv=build/clients
   { "$venv/bin/pip" install -q --disable-pip-version-check uv &&
     "$venv/bin/uv" pip install -q --python "$venv/bin/python" openai anthropic litellm langchain-openai llm instructor \
       'pydantic-ai-slim[openai]' 'lm_eval[api]'; } || { echo "skipped: the clients cannot be installed" >&2; exit 77; }
+"$venv/bin/python" tools/list_client_fields.py --check tests/data/client_fields.json
 exec "$venv/bin/python" tests/serving/clients_conformance.py "$program" "${@:2}"

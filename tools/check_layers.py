@@ -12,7 +12,7 @@ import sys
 RANKS = [
     {"asio", "base"},
     {"config", "platform", "web", "tokenizer"},
-    {"chat_template", "tensor", "grammar", "ranks"},
+    {"chat_template", "device", "tensor", "grammar", "ranks"},
     {"formats", "hub", "kernels"},
     {"device_kernels", "kv", "quantize", "sampling"},
     {"models", "speculation"},
@@ -36,14 +36,14 @@ ROOMS = {
     "formats": [{"gguf", "quantized", "torch"}, {"hf", "kinds"}],
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
-    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
+    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_portable", "avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
     "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
-    "models/backend": [{"host"}, {"*"}],
+    "models/backend": [{"host"}, {"device"}, {"*"}],
     "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
     "server": [{"api", "page"}, {"telemetry"}, {"calls"}, {"http"}],
-    "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
+    "server/api": [{"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],
     "training/heads": [{"vocabulary"}],
@@ -55,7 +55,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
-TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
+TEST_HEADERS = {"fake_head.h", "gguf_head_test_data.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
 
 

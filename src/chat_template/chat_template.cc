@@ -148,6 +148,8 @@ Result<jinja::Dict> make_variables(const ChatContext& context, Arguments argumen
   OUTRIDER_RETURN_IF_ERROR(variables.set("add_generation_prompt", context.add_generation_prompt));
   if (!context.bos_token.empty()) OUTRIDER_RETURN_IF_ERROR(variables.set("bos_token", context.bos_token));
   if (!context.eos_token.empty()) OUTRIDER_RETURN_IF_ERROR(variables.set("eos_token", context.eos_token));
+  for (const auto& [name, spelling] : context.other_tokens)
+    OUTRIDER_RETURN_IF_ERROR(variables.set(name, spelling));
   for (const auto& [name, json] : context.values) {
     OUTRIDER_TRY(jinja::Value value, reader.json(json));
     OUTRIDER_RETURN_IF_ERROR(variables.set(name, std::move(value)));

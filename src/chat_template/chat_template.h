@@ -34,12 +34,16 @@ struct ChatMessage {
 // counts.
 using TemplateValues = std::vector<std::pair<std::string, std::string>>;
 
+// Names of special tokens, such as "pad_token", and their spellings.
+using TemplateTokens = std::vector<std::pair<std::string, std::string>>;
+
 // The inputs of a chat template, as Hugging Face's apply_chat_template passes them.
 struct ChatContext {
   std::vector<ChatMessage> messages;
   bool add_generation_prompt = true;
   std::string bos_token;  // empty: undefined in the template, as for a tokenizer without this token
   std::string eos_token;
+  TemplateTokens other_tokens = {};
   std::string tools_json;  // a JSON array; empty for none
   TemplateValues values;   // more variables
   // `reasoning_content` is a part of the content, {"type": "thinking"}, and not a member of the message.

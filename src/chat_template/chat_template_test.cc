@@ -35,13 +35,30 @@ ChatContext conversation() {
   return context;
 }
 
+TEST(PlainChat, SaysWhyATemplateCannotBeReadAndWhatToDo) {
+  ChatFormat format;
+  read_model_template("{{ if .System }}{{ .System }}{{ end }}", "folder/chat_template.jinja", format);
+  const auto rendered = render_plain_chat(format, {}, true);
+  ASSERT_FALSE(rendered.ok());
+  EXPECT_TRUE(rendered.error().message.starts_with("folder/chat_template.jinja: chat template"));
+  EXPECT_NE(rendered.error().message.find("--chat-template FILE"), std::string::npos);
+}
+
+TEST(PlainChat, GivesTheTemplateAllSpecialTokens) {
+  ChatFormat format;
+  read_model_template("{{ bos_token }}|{{ pad_token }}|{{ unk_token is defined }}", "file", format);
+  format.bos_token = "<s>";
+  format.other_tokens = {{"pad_token", "<pad>"}};
+  EXPECT_EQ(render_plain_chat(format, {}, true).value(), "<s>|<pad>|False");
+}
+
 // The private text may also be a part of what the template writes after it.
 TEST(PrivateChat, NothingOfThePrivateTextIsSafe) {
   const std::string source =
       "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>{% endfor %}<assistant>";
-  const auto chat_template = ChatTemplate::parse(source);
-  ASSERT_TRUE(chat_template.ok());
-  const ChatFormat format{.chat_template = &*chat_template, .bos_token = "", .eos_token = ""};
+  ChatFormat format;
+  read_model_template(source, "file", format);
+  ASSERT_TRUE(format.chat_template);
   const std::vector<std::pair<std::string, std::string>> messages = {{"system", "brief"}, {"user", "Read: "}};
   for (const std::string hidden : {"a", "b", "assistant", "</user>", "  apart", "\n", "user"}) {
     const auto chat = render_private_chat(format, messages, hidden);

@@ -8,11 +8,29 @@
 
 namespace outrider {
 
+void set_template_problem(const std::string& problem, ChatFormat& format) {
+  format.template_problem =
+      problem + "; text without a chat works, and serve takes another template with --chat-template FILE";
+}
+
+void read_model_template(const std::string& source, const std::string& file, ChatFormat& format) {
+  if (source.empty()) return;
+  auto parsed = ChatTemplate::parse(source);
+  if (parsed.ok()) {
+    format.chat_template = std::move(parsed).value();
+  } else {
+    set_template_problem(file + ": " + parsed.error().message, format);
+  }
+}
+
 Result<std::string> render_plain_chat(const ChatFormat& format,
                                       std::span<const std::pair<std::string, std::string>> messages,
                                       bool add_generation_prompt) {
-  if (format.chat_template == nullptr)
-    return input_error("the model has no chat template; use generate with a plain prompt");
+  if (!format.chat_template) {
+    return input_error(format.template_problem.empty()
+                           ? "the model has no chat template; use generate with a plain prompt"
+                           : format.template_problem);
+  }
   ChatContext context;
   for (const auto& [role, content] : messages) {
     ChatMessage message;
@@ -23,6 +41,7 @@ Result<std::string> render_plain_chat(const ChatFormat& format,
   context.add_generation_prompt = add_generation_prompt;
   context.bos_token = format.bos_token;
   context.eos_token = format.eos_token;
+  context.other_tokens = format.other_tokens;
   return format.chat_template->render(context);
 }
 

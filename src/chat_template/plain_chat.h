@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,11 +15,18 @@ namespace outrider {
 
 // A model's part in the rendering of a chat.
 struct ChatFormat {
-  const ChatTemplate* chat_template = nullptr;  // null: it has none
+  std::optional<ChatTemplate> chat_template;  // nullopt: it has none, or none that can be read
+  std::string template_problem;  // why the model's own cannot be read, and what to do; else empty
   std::string bos_token, eos_token;
+  TemplateTokens other_tokens;
 };
 
-// Renders {role, content} pairs. Error: no template, or it refused the messages.
+// Parses `source`, which may be empty, and keeps an error as the problem. `file` is for messages.
+void read_model_template(const std::string& source, const std::string& file, ChatFormat& format);
+// Keeps the reason why the source itself could not be read.
+void set_template_problem(const std::string& problem, ChatFormat& format);
+
+// Renders {role, content} pairs. Error: no template that can be read, or it refused the messages.
 Result<std::string> render_plain_chat(const ChatFormat& format,
                                       std::span<const std::pair<std::string, std::string>> messages,
                                       bool add_generation_prompt);

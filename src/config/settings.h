@@ -109,7 +109,8 @@ struct QuantizeSettings {
 };
 
 struct PullOptions {
-  std::string reference;  // the model to fetch
+  std::string reference;      // the model to fetch
+  bool with_drafter = false;  // and a published drafter for it
 };
 
 // Options of `serve`.

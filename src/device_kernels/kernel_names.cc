@@ -6,20 +6,29 @@
 namespace outrider {
 namespace {
 
+std::string emulate_launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape,
+                           const EmulationOptions& options);
+
 // In the order of KernelName: list after list.
-#define OUTRIDER_KERNEL_INFO(name, Args, ...) {#name, sizeof(simt::Args)},
-constexpr KernelInfo kKernels[] = {OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_PRODUCT_KERNELS(
+#define OUTRIDER_KERNEL_INFO(name, Args, ...) {#name, sizeof(simt::Args), emulate_launch},
+constexpr DeviceKernel kKernels[] = {OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_PRODUCT_KERNELS(
     OUTRIDER_KERNEL_INFO) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_INFO)};
 #undef OUTRIDER_KERNEL_INFO
 
+std::string emulate_launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape,
+                           const EmulationOptions& options) {
+  const auto name = static_cast<KernelName>(&kernel - kKernels);
+  return simt::emulate(emulated_kernel(name), args, shape, options).first;
+}
+
 }  // namespace
 
-const KernelInfo& kernel_info(KernelName name) { return kKernels[static_cast<size_t>(name)]; }
+const DeviceKernel& device_kernel(KernelName name) { return kKernels[static_cast<size_t>(name)]; }
 
 simt::EmulatedKernel emulated_kernel(KernelName name) {
   static const EmulatedKernels kernels = emulated_kernels();
   const auto place = static_cast<size_t>(name), products = static_cast<size_t>(KernelName::kPackInputs),
-             attention = static_cast<size_t>(KernelName::kAttentionF32Width8);
+             attention = static_cast<size_t>(KernelName::kAttentionF32);
   if (place >= attention) return kernels.attention[place - attention];
   return place >= products ? kernels.products[place - products] : kernels.rows[place];
 }

@@ -2,11 +2,10 @@
 // All kernels by name, for those who launch them.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "base/check.h"
+#include "device/device.h"
 #include "device_kernels/attention_kernels.h"
 #include "device_kernels/product_kernels.h"
 #include "device_kernels/row_kernels.h"
@@ -21,20 +20,16 @@ enum class KernelName : uint8_t {
 };
 #undef OUTRIDER_KERNEL_NAME
 
-struct KernelInfo {
-  std::string_view name;
-  size_t args_bytes;
-};
-const KernelInfo& kernel_info(KernelName name);
+const DeviceKernel& device_kernel(KernelName name);
 
 // The kernel as this processor runs it fastest.
 simt::EmulatedKernel emulated_kernel(KernelName name);
 
 // Arguments of the kernel's own type; anything else ends the program.
 template <typename Args>
-simt::EmulationReport emulate(KernelName name, const Args& args, const simt::LaunchShape& shape,
-                              const simt::EmulationOptions& options = {}) {
-  OUTRIDER_CHECK(sizeof(args) == kernel_info(name).args_bytes);
+simt::EmulationReport emulate(KernelName name, const Args& args, const LaunchShape& shape,
+                              const EmulationOptions& options = {}) {
+  OUTRIDER_CHECK(sizeof(args) == device_kernel(name).args_bytes);
   return simt::emulate(emulated_kernel(name), &args, shape, options);
 }
 

@@ -26,7 +26,7 @@ class PlantedProduct : public testing::Test {
 
   void SetUp() override {
     OUTRIDER_REQUIRE_TABLES();
-    const KernelTable& table = *compared_tables().front().table;
+    const KernelTable& table = *compared_tables().front();
     auto packed = pack_matrix(table, random_matrix(DType::kQ4_0, kFeatures, kInputs, 1).view());
     ASSERT_TRUE(packed.ok());
     x_ = random_floats(kRowCount * kInputs, 2);
@@ -35,10 +35,10 @@ class PlantedProduct : public testing::Test {
     ASSERT_TRUE(matrix.ok());
     matrix_ = std::move(*matrix);
   }
-  simt::EmulationReport run(simt::EmulationOptions options) {
+  simt::EmulationReport run(EmulationOptions options) {
     return run(options, PackedInputs(x_, kRowCount, kInputs, 1));
   }
-  simt::EmulationReport run(simt::EmulationOptions options, const PackedInputs& x) {
+  simt::EmulationReport run(EmulationOptions options, const PackedInputs& x) {
     y_.assign(expected_.size(), std::nanf(""));
     options.checks_races = true;
     const simt::GroupedProductArgs args{
@@ -126,9 +126,7 @@ class PlantedAttention : public testing::Test {
         q_(random_floats(tree_.rows.size() * static_cast<size_t>(shape_.query_size()), 4)) {}
   void SetUp() override {
     OUTRIDER_REQUIRE_TABLES();
-    const ComparedTable table = compared_tables().front();
-    kernel_ = table.width == 8 ? KernelName::kAttentionBf16Width8 : KernelName::kAttentionBf16Width16;
-    expected_ = attend(table.table->attention, shape_, cache_, q_, tree_.rows, 1);
+    expected_ = attend(compared_tables().front()->attention, shape_, cache_, q_, tree_.rows, 1);
   }
   Floats numbers(uint64_t seed) const {
     return random_floats(static_cast<size_t>((kLength + kTreeNodes) * shape_.entry_size()), seed);
@@ -138,7 +136,7 @@ class PlantedAttention : public testing::Test {
     auto args = device_args<simt::CachedBf16>(shape_, cache_, lists_);
     args.q = rows_of(std::as_const(q_));
     args.y = rows_of(y_);
-    return emulate(kernel_, args, {.blocks = args.rows, .warps = 4});
+    return emulate(KernelName::kAttentionBf16, args, {.blocks = args.rows, .warps = 4});
   }
 
   AttentionTestShape shape_;
@@ -146,7 +144,6 @@ class PlantedAttention : public testing::Test {
   TreeRows tree_;
   RowLists lists_;
   Floats q_, expected_, y_;
-  KernelName kernel_ = KernelName::kAttentionBf16Width8;
 };
 
 TEST_F(PlantedAttention, NoMistakeIsSilent) {
@@ -190,13 +187,13 @@ TEST(PlantedRope, PositionOffByOne) {
   Floats right(kDim), wrong(kDim), x = random_floats(kDim, 5), expected = x;
   fill_rotations(1000, frequencies, 1.0F, right.data());
   fill_rotations(1001, frequencies, 1.0F, wrong.data());
-  compared_tables().front().table->rope({.x = expected.data(),
-                                         .rotations = right.data(),
-                                         .rows = 1,
-                                         .heads = 1,
-                                         .head_dim = kDim,
-                                         .rotated = kDim},
-                                        Worker{});
+  compared_tables().front()->rope({.x = expected.data(),
+                                   .rotations = right.data(),
+                                   .rows = 1,
+                                   .heads = 1,
+                                   .head_dim = kDim,
+                                   .rotated = kDim},
+                                  Worker{});
   run_kernel(KernelName::kRope,
              simt::RopeArgs{.x = rows_of(x),
                             .rotations = {wrong.data(), kDim},

@@ -28,9 +28,6 @@
   KERNEL(PackChannelInputs, PackChannelInputsArgs, pack_channel_inputs)                 \
   KERNEL(FewChannelRows, ChannelProductArgs, few_channel_rows)                          \
   KERNEL(ManyChannelRows, ChannelProductArgs, many_channel_rows)                        \
-  KERNEL(F32RowsWidth8, F32ProductArgs, float_rows<F32Weights, 1>)                      \
-  KERNEL(F16RowsWidth8, F16ProductArgs, float_rows<F16Weights, 1>)                      \
-  KERNEL(Bf16RowsWidth8, Bf16ProductArgs, float_rows<Bf16Weights, 1>)                   \
-  KERNEL(F32RowsWidth16, F32ProductArgs, float_rows<F32Weights, 4>)                     \
-  KERNEL(F16RowsWidth16, F16ProductArgs, float_rows<F16Weights, 4>)                     \
-  KERNEL(Bf16RowsWidth16, Bf16ProductArgs, float_rows<Bf16Weights, 4>)
+  KERNEL(F32Rows, F32ProductArgs, float_rows<F32Weights>)                               \
+  KERNEL(F16Rows, F16ProductArgs, float_rows<F16Weights>)                               \
+  KERNEL(Bf16Rows, Bf16ProductArgs, float_rows<Bf16Weights>)

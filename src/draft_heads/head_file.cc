@@ -15,6 +15,7 @@
 #include "config/option_value.h"
 #include "draft_heads/gguf_head.h"
 #include "draft_heads/gguf_module.h"
+#include "formats/gguf/gguf_model.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
@@ -144,6 +145,12 @@ Result<std::optional<HeadFile>> head_of(GgufHead found) {
                                 .tensors = std::move(found.tensors)});
 }
 
+// A file with GGUF's ending is one, whatever it holds: an error says what is wrong with it.
+bool is_gguf(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && (path.extension() == ".gguf" || begins_as_gguf(path));
+}
+
 // The head in a GGUF file; nullopt: the file holds only a model, or one with a module where `may_be_model` is
 // false.
 Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path, bool may_be_model) {
@@ -158,7 +165,7 @@ Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path, bool may_be
 
 Result<HeadFile> open_head(const fs::path& directory) {
   std::error_code ignored;
-  if (directory.extension() == ".gguf") {
+  if (directory.extension() == ".gguf" || is_gguf(directory)) {
     OUTRIDER_TRY(auto head, open_gguf_file(directory, /*may_be_model=*/true));
     if (head) return std::move(*head);
     return input_error(
@@ -183,8 +190,7 @@ Result<HeadFile> open_head(const fs::path& directory) {
 
 Result<std::optional<HeadFile>> find_head(const fs::path& path) {
   std::error_code ignored;
-  if (path.extension() == ".gguf" && fs::exists(path, ignored))
-    return open_gguf_file(path, /*may_be_model=*/false);
+  if (is_gguf(path)) return open_gguf_file(path, /*may_be_model=*/false);
   if (!fs::is_directory(path, ignored)) return std::optional<HeadFile>();
   auto opened = open_tensors(path);
   if (!opened.ok()) {

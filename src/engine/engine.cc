@@ -66,6 +66,7 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, Speculation
           .policy = &policy,
           .speculation_limits = &speculation_limits,
           .vocab_size = parts.vocab_size,
+          .unused_tokens = parts.unused_tokens,
           .acceptance = acceptance_rule(parts.options),
           .options = &parts.options.speculation,
           .limits = batch_limits(parts),
@@ -127,11 +128,7 @@ std::string Engine::detokenize(std::span<const TokenId> tokens, bool skip_specia
 
 Result<std::string> Engine::apply_chat_template(std::span<const std::pair<std::string, std::string>> messages,
                                                 bool add_generation_prompt) const {
-  const EngineParts& parts = *impl_->parts;
-  const ChatFormat format{.chat_template = parts.chat_template ? &*parts.chat_template : nullptr,
-                          .bos_token = parts.bos_token,
-                          .eos_token = parts.eos_token};
-  return render_plain_chat(format, messages, add_generation_prompt);
+  return render_plain_chat(impl_->parts->chat, messages, add_generation_prompt);
 }
 
 Result<RequestId> Engine::submit(Request request, ProgressSink sink) {

@@ -5,9 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
-#include "chat_template/chat_template.h"
+#include "chat_template/plain_chat.h"
 #include "drafters/registry.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
@@ -26,8 +27,7 @@ struct EngineParts {
   EngineInfo info;
   std::unique_ptr<ThreadPool> pool;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat_template;
-  std::string bos_token, eos_token;
+  ChatFormat chat;
   std::shared_ptr<Communicator> target_ranks;  // ranks that have the target; null: see EngineOptions
   std::unique_ptr<Model> target;
   std::unique_ptr<KvCache> cache;
@@ -37,7 +37,8 @@ struct EngineParts {
   PassCosts costs;          // of the target; empty unless the policy needs them
   int max_preemptions = 8;  // a request that lost its pages this often runs to its end
   int preempt_every = 0;    // steps after which a request loses its pages without need, for tests; 0: never
-  int64_t vocab_size = 0;   // ids that have a meaning; rows of the output head beyond them are never chosen
+  std::vector<TokenId> unused_tokens;  // ids within vocab_size that no token has, never chosen
+  int64_t vocab_size = 0;  // ids that have a meaning; rows of the output head beyond them are never chosen
 };
 
 // Rows with logits that prompts may have in one step.

@@ -22,7 +22,8 @@ namespace {
 
 using namespace testing_gguf;  // NOLINT: helpers of this test
 
-// A sanitizer's memory and time hide the program's own use. g++ names a sanitizer by a macro, clang by a feature.
+// A sanitizer's memory and time hide the program's own use. g++ names a sanitizer by a macro, clang by a
+// feature.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kMeasures = false;
 #elif defined(__has_feature)

@@ -32,6 +32,8 @@ struct ModelFile {
   std::map<std::string, TensorView> tensors;
   TokenizerSpec tokenizer;
   std::string chat_template;                       // Jinja source; empty when there is none
+  std::string chat_template_file;                  // the file that holds it, for messages
+  std::string chat_template_problem;               // why it cannot be read; empty where it can
   std::string bos_token, eos_token;                // spellings, for the chat template
   std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
   std::shared_ptr<const JsonFile> document;        // config.json; null: a GGUF file or a shape

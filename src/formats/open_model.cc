@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // open_model() of model_file.h, apart from it because it knows every container.
-#include <array>
-#include <fstream>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -20,13 +18,6 @@ namespace fs = std::filesystem;
 std::string spelling(const TokenizerSpec& tokenizer, std::optional<TokenId> id) {
   if (!id || *id < 0 || static_cast<size_t>(*id) >= tokenizer.pieces.size()) return {};
   return tokenizer.pieces[static_cast<size_t>(*id)];
-}
-
-// Blobs of Ollama are GGUF files without an ending.
-bool begins_as_gguf(const fs::path& path) {
-  std::array<char, 4> magic = {};
-  return std::ifstream(path, std::ios::binary).read(magic.data(), magic.size()) &&
-         std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
 Result<ModelFile> open_by_kind(const fs::path& path) {

@@ -91,6 +91,14 @@ Result<GrammarExpr> gbnf_expression(GrammarBuilder& builder, std::string_view te
 Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_view schema);
 GrammarExpr json_object_expression(GrammarBuilder& builder);
 
+// The arguments of a function with this schema. Where no automaton can hold the schema, they are any object,
+// and `problem` says why. Errors: the schema makes no sense, or no value is valid under it.
+struct ArgumentsExpression {
+  GrammarExpr expression = 0;
+  std::string problem;
+};
+Result<ArgumentsExpression> arguments_expression(GrammarBuilder& builder, std::string_view schema);
+
 // Free text in which each trigger starts a text of its form.
 struct TriggeredForm {
   std::string trigger;  // bytes of text; control tokens are spelled by control_token_bytes()

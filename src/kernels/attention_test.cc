@@ -126,6 +126,26 @@ TEST(Attention, DistanceBiasAgreesWithDoublePrecision) {
   }
 }
 
+// Several chunks of entries, with borders inside a window and at the end of a list.
+TEST(Attention, LongListsAgreeWithDoublePrecision) {
+  for (const DType type : kKvTypes) {
+    for (const int32_t length : {256, 257, 512, 700}) {
+      for (const int64_t window : {0, 70, 300}) {
+        AttentionTestShape shape = {6, 2, 64, 16, window, type};
+        if (window == 70) shape.sinks = {-2, 0.5F, 1, 3, -40, 20};
+        const RoundedCache cache(shape, length, 1);
+        const Floats q = random_floats(shape.query_size(), 3, 2);
+        const auto expected = expected_attention(shape, cache.keys, cache.values, q, numbers_from(0, length));
+        for (const KernelTable* table : tables_to_test()) {
+          const Floats y =
+              attend(table->attention, shape, cache.cache, q, {{cache.pages(), length, nullptr, 0}}, 1);
+          expect_near(y, expected, *table, shape);
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, SinksAndChunksAgreeWithDoublePrecision) {
   const int32_t length = 150;
   for (const DType type : kKvTypes) {

@@ -144,6 +144,7 @@ struct IsaOps {
 // A program has the tables of its architecture.
 IsaOps reference_ops();
 IsaOps avx2_ops();
+IsaOps avx2_portable_ops();
 IsaOps avx2_vnni_ops();
 IsaOps avx512_ops();
 IsaOps avx512_vnni_ops();

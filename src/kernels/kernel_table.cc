@@ -25,19 +25,26 @@ Level make_level(std::string_view name, IsaOps (*make_ops)(), const std::string&
 }
 
 #if defined(__x86_64__)
+// Products use the instructions for bytes that the processor has; the bits are the same with any of them.
+IsaOps fitting_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
+IsaOps fitting_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
+IsaOps fitting_portable_ops() {
+  IsaOps ops = fitting_avx2_ops();
+  ops.attention = avx2_portable_ops().attention;
+  return ops;
+}
+
 std::vector<Level> make_levels() {
   const CpuFeatures& cpu = cpu_features();
-  // These use the byte products that the processor has; the bits are the same with any of them.
-  const auto avx2 = cpu.avx_vnni ? avx2_vnni_ops : avx2_ops;
-  const auto avx512 = cpu.avx512_vnni ? avx512_vnni_ops : avx512_ops;
   std::vector<Level> all = {
       make_level<stored_layout>("reference", reference_ops, ""),
-      make_level<dot_layout>("avx2", avx2, cpu.avx2_refusal),
-      make_level<dot_layout>("avx512", avx512, cpu.avx512_refusal),
+      make_level<dot_layout>("avx2_portable", fitting_portable_ops, cpu.avx2_refusal),
+      make_level<dot_layout>("avx2", fitting_avx2_ops, cpu.avx2_refusal),
+      make_level<dot_layout>("avx512", fitting_avx512_ops, cpu.avx512_refusal),
       make_level<pair_layout>("avx512_bf16", avx512_bf16_ops, cpu.avx512_bf16_refusal),
       make_level<tile_layout>("amx", amx_ops, cpu.amx_refusal),
   };
-  if (!cpu.fast_bf16_pairs) std::swap(all[2], all[3]);
+  if (!cpu.fast_bf16_pairs) std::swap(all[3], all[4]);
   return all;
 }
 #else

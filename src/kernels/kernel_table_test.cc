@@ -39,7 +39,7 @@ TEST(SelectKernels, AnUnknownNameListsTheKnownOnes) {
 #if defined(__aarch64__)
   const std::string known = "neon, i8mm, bf16";
 #else
-  const std::string known = std::string("avx2, ") +
+  const std::string known = std::string("avx2_portable, avx2, ") +
                             (cpu_features().fast_bf16_pairs ? "avx512, avx512_bf16" : "avx512_bf16, avx512") +
                             ", amx";
 #endif

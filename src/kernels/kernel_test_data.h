@@ -40,7 +40,7 @@ inline std::vector<const KernelTable*> tables_to_test() {
 #if defined(__aarch64__)
   const auto names = {"reference", "neon", "i8mm", "bf16"};
 #else
-  const auto names = {"reference", "avx2", "avx512", "avx512_bf16", "amx"};
+  const auto names = {"reference", "avx2_portable", "avx2", "avx512", "avx512_bf16", "amx"};
 #endif
   for (const char* name : names) {
     auto table = select_kernels(name);

@@ -10,7 +10,6 @@
 #include "kernels/quants.h"
 
 namespace outrider {
-namespace {
 
 size_t storage_bytes(const KvShape& shape) {
   auto bytes = static_cast<size_t>(shape.bytes_before(shape.layer_count));
@@ -20,7 +19,7 @@ size_t storage_bytes(const KvShape& shape) {
   return bytes;
 }
 
-// One row of NaN; in Q8_0 the scale at the beginning of each block is NaN.
+// In Q8_0 the scale at the beginning of each block is NaN.
 std::vector<std::byte> row_of_nan(const KvShape& shape) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<std::byte> unit(static_cast<size_t>(block_bytes(shape.type)));
@@ -38,7 +37,23 @@ std::vector<std::byte> row_of_nan(const KvShape& shape) {
   return row;
 }
 
-}  // namespace
+int64_t begin_of(const KvShape& shape, int64_t layer, KvPart part) {
+  const int64_t slots = shape.page_count * shape.page_size;
+  const bool comes_second = part == KvPart::kValues && !shape.values_are_keys;
+  return slots * (shape.bytes_before(layer) + (comes_second ? shape.row_bytes(layer) : 0));
+}
+
+void read_heads(DType type, const KvHeads& heads, const std::byte* row, float* out, int64_t stride) {
+  constexpr int64_t kUnit = 32;  // heads are stored in whole units of it
+  const int64_t whole = heads.dim / kUnit * kUnit;
+  for (int64_t h = 0; h < heads.count; ++h, out += stride, row += cached_head_bytes(type, heads.dim)) {
+    dequantize_row(type, row, out, whole);
+    if (whole == heads.dim) continue;
+    std::array<float, kUnit> rest;
+    dequantize_row(type, row + cached_head_bytes(type, whole), rest.data(), kUnit);
+    std::copy_n(rest.begin(), heads.dim - whole, out + whole);
+  }
+}
 
 int64_t KvShape::bytes_before(int64_t layer) const {
   const int64_t parts = values_are_keys ? 1 : 2;
@@ -49,17 +64,7 @@ int64_t KvShape::bytes_before(int64_t layer) const {
 }
 
 HostPages::HostPages(const KvShape& shape)
-    : shape_(shape), storage_(storage_bytes(shape)), states_(shape.states) {
-  const int64_t slots = shape.page_count * shape.page_size;
-  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
-    layer_begin_.push_back(slots * shape.bytes_before(layer));
-}
-
-int64_t HostPages::begin_of(int64_t layer, KvPart part) const {
-  const int64_t slots = shape_.page_count * shape_.page_size;
-  const bool comes_second = part == KvPart::kValues && !shape_.values_are_keys;
-  return layer_begin_[static_cast<size_t>(layer)] + (comes_second ? slots * shape_.row_bytes(layer) : 0);
-}
+    : shape_(shape), storage_(storage_bytes(shape)), states_(shape.states) {}
 
 void HostPages::move(const KvMove& move) {
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
@@ -90,18 +95,9 @@ void HostPages::clear(int64_t first_slot, int64_t count) {
 }
 
 void HostPages::read(const KvRow& row, float* out, int64_t stride) const {
-  constexpr int64_t kUnit = 32;  // heads are stored in whole units of it
-  const auto [heads, dim] = shape_.heads(row.layer);
-  const int64_t whole = dim / kUnit * kUnit;
-  const std::byte* head =
-      storage_.data() + begin_of(row.layer, row.part) + row.slot * shape_.row_bytes(row.layer);
-  for (int64_t h = 0; h < heads; ++h, out += stride, head += cached_head_bytes(shape_.type, dim)) {
-    dequantize_row(shape_.type, head, out, whole);
-    if (whole == dim) continue;
-    std::array<float, kUnit> rest;
-    dequantize_row(shape_.type, head + cached_head_bytes(shape_.type, whole), rest.data(), kUnit);
-    std::copy_n(rest.begin(), dim - whole, out + whole);
-  }
+  const std::byte* stored =
+      storage_.data() + begin_of(shape_, row.layer, row.part) + row.slot * shape_.row_bytes(row.layer);
+  read_heads(shape_.type, shape_.heads(row.layer), stored, out, stride);
 }
 
 }  // namespace outrider

@@ -85,6 +85,15 @@ class KvStorage {
   virtual StateStorage& states() = 0;
 };
 
+// The bytes of all slots. Throws std::bad_alloc when no memory is that large.
+size_t storage_bytes(const KvShape& shape);
+// Where the keys or values of a layer begin, in bytes; where values are keys, both are at one place.
+int64_t begin_of(const KvShape& shape, int64_t layer, KvPart part);
+// The largest row of the shape, with NaN in every number.
+std::vector<std::byte> row_of_nan(const KvShape& shape);
+// Writes head h of a stored row, f32, to out + h * stride.
+void read_heads(DType type, const KvHeads& heads, const std::byte* row, float* out, int64_t stride);
+
 // Entries in this machine's memory, as the kernels read them.
 class HostPages final : public KvStorage {
  public:
@@ -98,16 +107,12 @@ class HostPages final : public KvStorage {
   HostStates& states() override { return states_; }
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
-  std::byte* keys(int64_t layer) { return storage_.data() + begin_of(layer, KvPart::kKeys); }
-  std::byte* values(int64_t layer) { return storage_.data() + begin_of(layer, KvPart::kValues); }
+  std::byte* keys(int64_t layer) { return storage_.data() + begin_of(shape_, layer, KvPart::kKeys); }
+  std::byte* values(int64_t layer) { return storage_.data() + begin_of(shape_, layer, KvPart::kValues); }
 
  private:
-  // In bytes; where values are keys, both are at one place.
-  int64_t begin_of(int64_t layer, KvPart part) const;
-
   KvShape shape_;
-  Buffer storage_;                    // [layer_count, keys then values, slots, heads]
-  std::vector<int64_t> layer_begin_;  // [layer_count], in bytes
+  Buffer storage_;  // [layer_count, keys then values, slots, heads]
   HostStates states_;
   std::vector<std::byte> poisoned_row_;  // NaN in every number of the largest row; empty: not yet needed
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -33,7 +34,8 @@ struct ModelOptions {
   // Layers before this one are left out, so that every row must resume at it or later; the number of layers
   // leaves the embedding, the final norm and the output head, which drafters share.
   int64_t first_layer = 0;
-  ModelPart part = {};  // that this rank has
+  ModelPart part = {};           // that this rank has
+  std::string_view device = {};  // name of a BackendKind; empty: this machine
 
   Range own_layers(int64_t layer_count) const {
     return first_layer > 0 ? Range{first_layer, layer_count} : part.layers(layer_count);

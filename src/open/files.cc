@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 #include "draft_heads/vocabulary/output_rows.h"
 #include "draft_heads/vocabulary/token_map.h"
 #include "formats/random_model.h"
-#include "open/own_drafter.h"
+#include "open/drafter_places.h"
 
 namespace outrider {
 namespace {
@@ -32,23 +33,29 @@ Status add_model(const fs::path& path, DraftFiles& files) {
   return {};
 }
 
+// The drafter that was found, or none.
+void take_found(OpenedFiles& files, FoundDrafter* found) {
+  files.drafts = found == nullptr ? DraftFiles() : found->take_files();
+  files.names.options.speculation.speculative_model = found == nullptr ? fs::path() : found->path;
+}
+
 // Finds and names the drafter of a method that needs one, and of Auto, which does without where there is
 // none.
 Status find_drafter(OpenedFiles& files) {
   SpeculativeOptions& options = files.names.options.speculation;
   if (const MethodRow* row = find_need(options, MethodNeeds::kHead)) {
-    files.drafts.head = find_trained_head(files.target, row->method);
-    if (!files.drafts.head) {
+    std::optional<FoundDrafter> found = find_trained_head(files.target, row->method);
+    if (!found) {
       return usage_error(fmt::format(
           "{} needs a drafter trained for this target, found none beside it in {}, in the cache of "
-          "pull or with the program: add speculative_model=DIR to --speculative",
+          "pull or of another program, or with the program: add speculative_model=DIR to --speculative",
           method_key(row->method), folder_of(files.target.path).string()));
     }
-  } else if (method_row(options.decoding_type).finds_files && !is_shape_path(files.target.path)) {
-    files.drafts = find_own_drafter(files.target);
-    if (!files.drafts.models.empty()) options.speculative_model = files.drafts.models.front().path;
+    take_found(files, &*found);
+  } else if (method_row(options.decoding_type).finds_files) {
+    files.search = find_drafters(files.target);
+    if (!files.search.found.empty()) take_found(files, &files.search.found.front());
   }
-  if (files.drafts.head) options.speculative_model = files.drafts.head->file.path;
   return {};
 }
 
@@ -61,12 +68,40 @@ Status take_vocabulary(const SpeculativeOptions& options, const ModelFile& targe
   return take_output_rows(*files.head, target, map);
 }
 
+// Auto with the target as its drafter means the module among the target's tensors.
+bool drafts_from_inside(const EngineOptions& options) {
+  std::error_code ignored;
+  const SpeculativeOptions& speculation = options.speculation;
+  return method_row(speculation.decoding_type).finds_files && !speculation.speculative_model.empty() &&
+         fs::equivalent(speculation.speculative_model, options.model, ignored);
+}
+
+Result<DraftFiles> open_named_drafter(const EngineOptions& options) {
+  if (!drafts_from_inside(options)) return open_draft_files(options.speculation);
+  DraftFiles files;
+  OUTRIDER_TRY(files.head, open_head(options.model));
+  return files;
+}
+
 }  // namespace
+
+ChatFormat chat_format_of(const ModelFile& file) {
+  ChatFormat format;
+  format.bos_token = file.bos_token;
+  format.eos_token = file.eos_token;
+  format.other_tokens = file.tokenizer.template_tokens;
+  if (file.chat_template_problem.empty()) {
+    read_model_template(file.chat_template, file.chat_template_file, format);
+  } else {
+    set_template_problem(file.chat_template_problem, format);
+  }
+  return format;
+}
 
 Result<DraftFiles> open_draft_files(const SpeculativeOptions& options) {
   DraftFiles files;
   const fs::path& path = options.speculative_model;
-  if (!path.empty() && method_row(options.decoding_type).needs == MethodNeeds::kHead) {
+  if (!path.empty() && find_need(options, MethodNeeds::kHead) != nullptr) {
     OUTRIDER_TRY(files.head, open_head(path));
   } else if (!path.empty()) {
     OUTRIDER_TRY(files.head, find_head(path));
@@ -81,11 +116,24 @@ Result<OpenedFiles> open_files(Names names) {
   OpenedFiles files{.names = std::move(names)};
   const SpeculativeOptions& speculation = files.names.options.speculation;
   OUTRIDER_TRY(files.target, open_model(files.names.options.model));
-  OUTRIDER_TRY(files.drafts, open_draft_files(speculation));
+  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options));
   if (files.names.finds_drafter && speculation.speculative_model.empty())
     OUTRIDER_RETURN_IF_ERROR(find_drafter(files));
-  OUTRIDER_RETURN_IF_ERROR(take_vocabulary(speculation, files.target, files.drafts));
-  return files;
+  for (;;) {
+    const Status taken = take_vocabulary(speculation, files.target, files.drafts);
+    if (taken.ok()) return files;
+    if (!take_next_drafter(files, taken.error().message)) return taken.error();
+  }
+}
+
+bool take_next_drafter(OpenedFiles& files, std::string reason) {
+  DrafterSearch& search = files.search;
+  if (search.found.empty()) return false;
+  const FoundDrafter& failed = search.found.front();
+  search.tried.push_back({failed.path, std::move(reason), failed.name, failed.place});
+  search.found.erase(search.found.begin());
+  take_found(files, search.found.empty() ? nullptr : &search.found.front());
+  return true;
 }
 
 }  // namespace outrider

@@ -145,11 +145,8 @@ Status reserve_passes(const EngineParts& parts) {
 
 Status open_text(EngineParts& parts, const ModelFile& file) {
   OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
-  if (!file.chat_template.empty()) {
-    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
-  }
-  parts.bos_token = file.bos_token;
-  parts.eos_token = file.eos_token;
+  parts.unused_tokens = parts.tokenizer->unused();
+  parts.chat = chat_format_of(file);
   return {};
 }
 
@@ -297,6 +294,20 @@ Status keep_layers(EngineParts& parts, const MemoryCount& memory) {
   return {};
 }
 
+// Opens the drafter, and gives the layers of the target what the limit leaves to them.
+Status open_drafter_and_layers(EngineParts& parts, OpenedFiles& files, const KernelTable* kernels,
+                               const MemoryCount& memory) {
+  for (;;) {
+    Status opened = open_drafter(parts, files, kernels);
+    if (opened.ok()) opened = keep_layers(parts, memory);
+    if (opened.ok() || !take_next_drafter(files, opened.error().message)) return opened;
+    parts.drafter.reset();
+    parts.target->tap({});
+    OUTRIDER_TRY(parts.options.speculation,
+                 resolve_speculation(files.names.options.speculation, files.drafts));
+  }
+}
+
 using PartsMaker = std::function<Result<std::unique_ptr<EngineParts>>()>;
 
 Result<std::unique_ptr<EngineParts>> with_errors(const PartsMaker& make) {
@@ -310,7 +321,7 @@ Result<std::unique_ptr<EngineParts>> with_errors(const PartsMaker& make) {
   }
 }
 
-Result<std::unique_ptr<EngineParts>> make_parts(const OpenedFiles& files, const LoadSink& sink) {
+Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSink& sink) {
   const auto enter = [&](LoadStage stage) {
     if (sink) sink(stage);
   };
@@ -325,9 +336,8 @@ Result<std::unique_ptr<EngineParts>> make_parts(const OpenedFiles& files, const 
   if (acceptance_rule(parts->options) == AcceptanceRule::kRelaxed)
     OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
   enter(LoadStage::kDrafter);
-  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, files, kernels));
+  OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, kernels, memory));
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
-  OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));
   enter(LoadStage::kCosts);
   const bool is_thorough = parts->options.calibrate;
   if ((is_thorough || parts->options.speculation.is_auto) && max_depth(*parts) > 0)
@@ -338,14 +348,14 @@ Result<std::unique_ptr<EngineParts>> make_parts(const OpenedFiles& files, const 
 
 }  // namespace
 
-Result<std::unique_ptr<EngineParts>> open_parts(const OpenedFiles& files, const LoadSink& sink) {
+Result<std::unique_ptr<EngineParts>> open_parts(OpenedFiles& files, const LoadSink& sink) {
   return with_errors([&] { return make_parts(files, sink); });
 }
 
 Result<std::unique_ptr<EngineParts>> open_parts(Names names, const LoadSink& sink) {
   return with_errors([&]() -> Result<std::unique_ptr<EngineParts>> {
     if (sink) sink(LoadStage::kFiles);
-    OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+    OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
     return make_parts(files, sink);
   });
 }

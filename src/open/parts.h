@@ -19,8 +19,9 @@ using LoadSink = std::function<void(LoadStage)>;
 
 // The parts of an engine, the last value of the road (names.h). The sink, if there is one, is called as each
 // stage begins. Errors: anything about the options, the model or the drafter that does not fit; out of
-// memory.
-Result<std::unique_ptr<EngineParts>> open_parts(const OpenedFiles& files, const LoadSink& sink = {});
+// memory. Where Auto has found the drafter, one that cannot be opened or leaves too little memory is no
+// error: the next one takes its place in `files`, or none.
+Result<std::unique_ptr<EngineParts>> open_parts(OpenedFiles& files, const LoadSink& sink = {});
 Result<std::unique_ptr<EngineParts>> open_parts(Names names, const LoadSink& sink = {});
 
 // The whole road.

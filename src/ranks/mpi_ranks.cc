@@ -26,7 +26,9 @@ constexpr const char* kModuleFile = "liboutrider_mpi.so";
 Result<const OutriderMpi*> load_module() {
   std::error_code code;
   const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
-  std::string reason = "it was not built, which needs libopenmpi-dev";
+  std::string reason =
+      "it is not there; ./dev build makes both, and cmake --install BUILD --component ranks "
+      "installs it";
   for (const fs::path& path :
        {folder / kModuleFile, folder.parent_path() / OUTRIDER_MODULE_FOLDER / kModuleFile}) {
     if (!fs::exists(path, code)) continue;

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/engine_parts.h"
 #include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
@@ -82,6 +83,7 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
   model.pooling = parts.options.pooling;
   model.sampling = default_sampling(parts, engine.parts().target->config().sampling);
   if (parts.chat_template) model.set_template(&*parts.chat_template);
+  if (!model.template_problem.empty()) log_warning(model.template_problem);
   return model;
 }
 
@@ -169,8 +171,9 @@ void Server::Impl::on_opened(ServedModel model) {
   if (service.options.drafting_nodes > 0) service.vocabulary = fingerprint_of(*service.model.tokenizer);
   if (service.phase != Phase::kLoading) return;
   service.phase = Phase::kReady;
-  log_event("ready",
-            fmt::format("{} after {:.1f} s", parts.model_name, (now_ms() - service.started_ms) / 1e3));
+  const std::string note = parts.ready_note && !parts.ready_note->empty() ? "; " + *parts.ready_note : "";
+  log_event("ready", fmt::format("{} after {:.1f} s{}", parts.model_name,
+                                 (now_ms() - service.started_ms) / 1e3, note));
   notify_manager(parts.notify_socket, "READY=1\nSTATUS=serving " + parts.model_name);
 }
 

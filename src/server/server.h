@@ -24,6 +24,8 @@ struct ServerParts {
   HttpLimits limits;
   std::function<Result<std::unique_ptr<Engine>>()> open;     // called on the engine's thread
   std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // progress of `open`; null: unknown
+  std::shared_ptr<const std::string> ready_note =
+      {};  // for the line that says so, written by `open`; null: none
   std::string model_name;
   int max_batch = 1;                            // sequences per step of the engine
   SamplingParams sampling;                      // defaults below the requests' and the model's

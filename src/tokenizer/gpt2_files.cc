@@ -10,16 +10,21 @@
 namespace outrider {
 namespace {
 
+// Ids may have gaps, but a bound of the ids bounds the memory.
+constexpr int64_t kIdsPerToken = 4;
+
 Status read_pieces(const JsonField& vocabulary, TokenizerSpec& spec) {
   OUTRIDER_TRY(const auto entries, vocabulary.members(std::numeric_limits<TokenId>::max()));
-  spec.pieces.resize(entries.size());
-  spec.attributes.assign(entries.size(), TokenAttribute::kNormal);
   for (const JsonField& entry : entries) {
-    OUTRIDER_TRY(const int64_t id, entry.integer(0, static_cast<int64_t>(entries.size()) - 1));
-    std::string& piece = spec.pieces[static_cast<size_t>(id)];
+    OUTRIDER_TRY(const int64_t id, entry.integer(0, kIdsPerToken * static_cast<int64_t>(entries.size()) - 1));
+    const auto index = static_cast<size_t>(id);
+    if (index >= spec.pieces.size()) spec.pieces.resize(index + 1);
+    std::string& piece = spec.pieces[index];
     if (!piece.empty()) return entry.fail("the id is that of " + quote(piece) + " already");
     piece = entry.key();
   }
+  for (const std::string& piece : spec.pieces)
+    spec.attributes.push_back(piece.empty() ? TokenAttribute::kUnused : TokenAttribute::kNormal);
   return {};
 }
 
@@ -63,8 +68,9 @@ Result<TokenizerSpec> parse_gpt2_files(const Gpt2FilesText& text) {
     return in_file(std::string(text.name) + "/merges.txt", status.error());
   }
   OUTRIDER_RETURN_IF_ERROR(apply_gguf_pre_tokenizer("gpt-2", spec));
+  OUTRIDER_RETURN_IF_ERROR(apply_tokenizer_config(
+      {.config = text.config, .special_tokens = text.special_tokens}, text.name, spec));
   if (!text.config.empty()) {
-    OUTRIDER_RETURN_IF_ERROR(apply_tokenizer_config(text.config, text.name, spec));
     OUTRIDER_TRY(const JsonDocument config, parse_object(text.config, text.name));
     OUTRIDER_TRY(spec.add_space_prefix, config.root().boolean_at("add_prefix_space", false));
   }
@@ -75,9 +81,13 @@ Result<TokenizerSpec> parse_gpt2_files(const Gpt2FilesText& text) {
 Result<TokenizerSpec> read_gpt2_files(const std::filesystem::path& directory) {
   OUTRIDER_TRY(const std::string vocabulary, read_tokenizer_file(directory / "vocab.json"));
   OUTRIDER_TRY(const std::string merges, read_tokenizer_file(directory / "merges.txt"));
-  OUTRIDER_TRY(const std::string config, read_tokenizer_config(directory));
-  return parse_gpt2_files(
-      {.name = directory.string(), .vocabulary = vocabulary, .merges = merges, .config = config});
+  OUTRIDER_TRY(const std::string config, read_optional_file(directory / "tokenizer_config.json"));
+  OUTRIDER_TRY(const std::string special_tokens, read_optional_file(directory / "special_tokens_map.json"));
+  return parse_gpt2_files({.name = directory.string(),
+                           .vocabulary = vocabulary,
+                           .merges = merges,
+                           .config = config,
+                           .special_tokens = special_tokens});
 }
 
 }  // namespace outrider

@@ -34,7 +34,7 @@ struct Tokenizer::Impl {
   std::optional<Normalizer> normalizer;
   std::optional<PreTokenizer> pre_tokenizer;
   std::unique_ptr<const SubwordModel> model;
-  std::vector<TokenId> prefix, suffix;
+  std::vector<TokenId> prefix, suffix, unused;
 
   void index_added_tokens();
   std::string normalize(std::string_view text) const;
@@ -136,6 +136,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
   OUTRIDER_TRY(impl->model, create_model(checked, impl->piece_ids));
   impl->token_bytes = bytes_of_pieces(checked);
   impl->index_added_tokens();
+  for (size_t id = 0; id < checked.pieces.size(); ++id) {
+    if (checked.pieces[id].empty()) impl->unused.push_back(static_cast<TokenId>(id));
+  }
   impl->prefix = checked.prefix;
   impl->suffix = checked.suffix;
   if (checked.add_bos) impl->prefix.insert(impl->prefix.begin(), *checked.bos);
@@ -188,6 +191,8 @@ std::string_view Tokenizer::token_piece(TokenId token) const {
 }
 
 bool Tokenizer::is_control(TokenId token) const { return impl_->is_control(token); }
+
+const std::vector<TokenId>& Tokenizer::unused() const { return impl_->unused; }
 
 std::optional<TokenId> Tokenizer::find_piece(std::string_view piece) const {
   const auto found = impl_->piece_ids.find(piece);

@@ -25,7 +25,8 @@ struct EncodeOptions {
 class Tokenizer {
  public:
   // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns). Pieces
-  // must be distinct, not empty and valid UTF-8; attributes and scores are by id, or empty.
+  // must be distinct, valid UTF-8 and, but for unused ids, not empty; attributes and scores are by id, or
+  // empty.
   static Result<std::shared_ptr<const Tokenizer>> create(TokenizerSpec spec);
 
   ~Tokenizer();
@@ -48,6 +49,8 @@ class Tokenizer {
   std::string_view token_piece(TokenId token) const;
 
   bool is_control(TokenId token) const;
+  // The ids below vocab_size() that no token has.
+  const std::vector<TokenId>& unused() const;
   std::optional<TokenId> find_piece(std::string_view piece) const;
   int vocab_size() const;
   std::optional<TokenId> bos() const;
@@ -61,29 +64,32 @@ class Tokenizer {
   std::unique_ptr<const Impl> impl_;
 };
 
-// Reads tokenizer.json, and tokenizer_config.json if it exists, from a Hugging Face directory.
-// Errors name the file and the field: malformed JSON, or a model, normalizer, pre-tokenizer, post-processor
-// or decoder that is not supported, with the list of what is.
+// Reads tokenizer.json, and tokenizer_config.json and special_tokens_map.json where they exist, from a
+// Hugging Face directory. Errors name the file and the field: malformed JSON, or a model, normalizer,
+// pre-tokenizer, post-processor or decoder that is not supported, with the list of what is.
 Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory);
 
-// The texts of these files; `config` (tokenizer_config.json) may be empty. `name` is for messages.
+// The texts of these files; `config` (tokenizer_config.json) and `special_tokens` (special_tokens_map.json)
+// may be empty. `name` is for messages.
 struct TokenizerJsonText {
   std::string_view name = "tokenizer.json";
   std::string_view tokenizer;
   std::string_view config;
+  std::string_view special_tokens = {};
 };
 Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
 
 // Reads vocab.json and merges.txt of a Hugging Face directory, the files of GPT-2's tokenizer, and
-// tokenizer_config.json if it exists.
+// tokenizer_config.json and special_tokens_map.json where they exist.
 Result<TokenizerSpec> read_gpt2_files(const std::filesystem::path& directory);
 
-// The texts of these files; `config` may be empty. `name` is for messages.
+// The texts of these files; `config` and `special_tokens` may be empty. `name` is for messages.
 struct Gpt2FilesText {
   std::string_view name = "tokenizer";
   std::string_view vocabulary;
   std::string_view merges;
   std::string_view config;
+  std::string_view special_tokens = {};
 };
 Result<TokenizerSpec> parse_gpt2_files(const Gpt2FilesText& text);
 

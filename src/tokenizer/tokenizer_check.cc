@@ -26,9 +26,9 @@ Status check_id(const char* what, TokenId id, size_t vocabulary) {
                      ", outside of the vocabulary of " + std::to_string(vocabulary));
 }
 
-Status check_piece(size_t id, std::string_view piece) {
+Status check_piece(size_t id, std::string_view piece, TokenAttribute attribute) {
   const std::string name = "token " + std::to_string(id);
-  if (piece.empty()) return input_error(name + " is empty");
+  if (piece.empty() && attribute != TokenAttribute::kUnused) return input_error(name + " is empty");
   if (piece.size() > kMaxPieceBytes) {
     return input_error(name + " has " + std::to_string(piece.size()) + " bytes, at most " +
                        std::to_string(kMaxPieceBytes) + " are supported");
@@ -66,6 +66,7 @@ Status check_added_tokens(const TokenizerSpec& spec) {
   for (const AddedToken& token : spec.added_tokens) {
     OUTRIDER_RETURN_IF_ERROR(check_id("an added token", token.id, spec.pieces.size()));
     const size_t bytes = spec.pieces[token.id].size();
+    if (bytes == 0) return input_error("added token " + std::to_string(token.id) + " is empty");
     if (bytes > kMaxAddedTokenBytes) {
       return input_error("added token " + std::to_string(token.id) + " has " + std::to_string(bytes) +
                          " bytes, at most " + std::to_string(kMaxAddedTokenBytes) + " are supported");
@@ -95,7 +96,8 @@ Status complete_and_check(TokenizerSpec& spec) {
   if (spec.attributes.empty()) spec.attributes.assign(vocabulary, TokenAttribute::kNormal);
   OUTRIDER_RETURN_IF_ERROR(check_size("attributes", spec.attributes.size(), vocabulary));
   OUTRIDER_RETURN_IF_ERROR(check_scores(spec));
-  for (size_t id = 0; id < vocabulary; ++id) OUTRIDER_RETURN_IF_ERROR(check_piece(id, spec.pieces[id]));
+  for (size_t id = 0; id < vocabulary; ++id)
+    OUTRIDER_RETURN_IF_ERROR(check_piece(id, spec.pieces[id], spec.attributes[id]));
   OUTRIDER_RETURN_IF_ERROR(check_ids(spec));
   if (spec.added_tokens.empty()) derive_added_tokens(spec);
   OUTRIDER_RETURN_IF_ERROR(check_added_tokens(spec));
@@ -112,6 +114,7 @@ Result<PieceIds> index_pieces(const TokenizerSpec& spec) {
   PieceIds ids;
   ids.reserve(spec.pieces.size());
   for (size_t id = 0; id < spec.pieces.size(); ++id) {
+    if (spec.pieces[id].empty()) continue;
     const auto [existing, is_new] = ids.emplace(spec.pieces[id], static_cast<TokenId>(id));
     if (!is_new) {
       return input_error("tokens " + std::to_string(existing->second) + " and " + std::to_string(id) +

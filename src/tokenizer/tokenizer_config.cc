@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/tokenizer_config.h"
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -13,27 +14,67 @@ namespace {
 constexpr uintmax_t kMaxFileBytes = uintmax_t{256} << 20;
 constexpr int kMaxDepth = 64;
 
-// Reads "bos_token" and the like: a string, or an object with "content". nullopt: the key is absent, or
-// (pad_token) the token is not in the vocabulary.
-Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_view key,
-                                           const TokenizerSpec& spec) {
-  auto field = config.find(key);
-  if (!field) return std::optional<TokenId>();
+// The special tokens of chat templates, beside BOS and EOS.
+constexpr std::string_view kTemplateTokens[] = {"unk_token", "sep_token", "pad_token", "cls_token",
+                                                "mask_token"};
+
+// Reads "bos_token" and the like: a string, or an object with "content". nullopt: the key is absent.
+Result<std::optional<std::string_view>> spelling_of(const JsonField& names, std::string_view key) {
+  auto field = names.find(key);
+  if (!field) return std::optional<std::string_view>();
   if (field->is_object()) {
     OUTRIDER_TRY(field, field->at("content"));
   }
-  OUTRIDER_TRY(const std::string_view piece, field->string());
-  for (size_t id = 0; id < spec.pieces.size(); ++id) {
-    if (spec.pieces[id] == piece) return std::optional<TokenId>(static_cast<TokenId>(id));
-  }
-  if (key == "pad_token") return std::optional<TokenId>();
-  return input_error(std::string(key) + ": " + quote(piece) + " is not in the vocabulary");
+  OUTRIDER_TRY(const std::string_view spelling, field->string());
+  return std::optional(spelling);
 }
 
-Status apply_config(const JsonField& config, TokenizerSpec& spec) {
+std::optional<TokenId> find_spelling(std::string_view spelling, const TokenizerSpec& spec) {
+  for (size_t id = 0; id < spec.pieces.size(); ++id) {
+    if (spec.pieces[id] == spelling) return static_cast<TokenId>(id);
+  }
+  return std::nullopt;
+}
+
+// nullopt: the key is absent, or (pad_token) the token is not in the vocabulary.
+Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_view key,
+                                           const TokenizerSpec& spec) {
+  OUTRIDER_TRY(const std::optional<std::string_view> spelling, spelling_of(config, key));
+  if (!spelling || spelling->empty()) return std::optional<TokenId>();
+  const std::optional<TokenId> token = find_spelling(*spelling, spec);
+  if (token || key == "pad_token") return token;
+  return input_error(std::string(key) + ": " + quote(*spelling) + " is not in the vocabulary");
+}
+
+// Takes from `names` what no earlier file has named.
+Status add_template_tokens(const JsonField& names, TokenizerSpec& spec) {
+  for (const std::string_view key : kTemplateTokens) {
+    OUTRIDER_TRY(const std::optional<std::string_view> spelling, spelling_of(names, key));
+    const auto has_name = [&](const auto& token) { return token.first == key; };
+    if (!spelling || std::ranges::any_of(spec.template_tokens, has_name)) continue;
+    spec.template_tokens.emplace_back(key, *spelling);
+  }
+  return {};
+}
+
+Status fill_from_map(const JsonField& map, TokenizerSpec& spec) {
+  const std::pair<std::string_view, std::optional<TokenId>*> tokens[] = {
+      {"bos_token", &spec.bos}, {"eos_token", &spec.eos}, {"pad_token", &spec.pad}};
+  for (const auto& [key, token] : tokens) {
+    OUTRIDER_TRY(const std::optional<std::string_view> spelling, spelling_of(map, key));
+    if (spelling && !token->has_value()) *token = find_spelling(*spelling, spec);
+  }
+  return add_template_tokens(map, spec);
+}
+
+Status apply_names(const JsonField& config, TokenizerSpec& spec) {
   OUTRIDER_TRY(spec.bos, named_token(config, "bos_token", spec));
   OUTRIDER_TRY(spec.eos, named_token(config, "eos_token", spec));
   OUTRIDER_TRY(spec.pad, named_token(config, "pad_token", spec));
+  return add_template_tokens(config, spec);
+}
+
+Status apply_additions(const JsonField& config, TokenizerSpec& spec) {
   if (!config.find("add_bos_token") && !config.find("add_eos_token")) return {};
   // Either key replaces the template of tokenizer.json, as in transformers.
   OUTRIDER_TRY(const bool add_bos, config.boolean_at("add_bos_token", false));
@@ -43,6 +84,15 @@ Status apply_config(const JsonField& config, TokenizerSpec& spec) {
   spec.add_bos = add_bos && spec.bos;
   spec.add_eos = add_eos && spec.eos;
   return {};
+}
+
+// Reads the object in `text`, if there is one.
+Status apply(std::string_view text, const std::string& name, Status (*read)(const JsonField&, TokenizerSpec&),
+             TokenizerSpec& spec) {
+  if (text.empty()) return {};
+  OUTRIDER_TRY(const JsonDocument document, parse_object(text, name));
+  const Status status = read(document.root(), spec);
+  return status.ok() ? status : Status(in_file(name, status.error()));
 }
 
 }  // namespace
@@ -73,15 +123,15 @@ Result<JsonDocument> parse_object(std::string_view text, std::string_view name) 
   return document;
 }
 
-Status apply_tokenizer_config(std::string_view config, std::string_view name, TokenizerSpec& spec) {
-  const std::string config_name = std::string(name) + " (tokenizer_config.json)";
-  OUTRIDER_TRY(const JsonDocument document, parse_object(config, config_name));
-  const Status status = apply_config(document.root(), spec);
-  return status.ok() ? status : Status(in_file(config_name, status.error()));
+Status apply_tokenizer_config(const SpecialTokenTexts& texts, std::string_view name, TokenizerSpec& spec) {
+  OUTRIDER_RETURN_IF_ERROR(
+      apply(texts.config, std::string(name) + " (tokenizer_config.json)", apply_names, spec));
+  OUTRIDER_RETURN_IF_ERROR(
+      apply(texts.special_tokens, std::string(name) + " (special_tokens_map.json)", fill_from_map, spec));
+  return apply(texts.config, std::string(name) + " (tokenizer_config.json)", apply_additions, spec);
 }
 
-Result<std::string> read_tokenizer_config(const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory / "tokenizer_config.json";
+Result<std::string> read_optional_file(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return std::string();
   return read_tokenizer_file(path);
 }

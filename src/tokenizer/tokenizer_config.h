@@ -14,16 +14,22 @@ namespace outrider {
 
 // The text of a file of at most 256 MiB.
 Result<std::string> read_tokenizer_file(const std::filesystem::path& path);
-// The text of tokenizer_config.json of a directory; empty where there is none.
-Result<std::string> read_tokenizer_config(const std::filesystem::path& directory);
+// The same; empty where there is no such file.
+Result<std::string> read_optional_file(const std::filesystem::path& path);
 
 // A JSON text whose root is an object. Errors begin with `name`.
 Result<JsonDocument> parse_object(std::string_view text, std::string_view name);
 // `error` with `name` before its message.
 Error in_file(std::string_view name, const Error& error);
 
-// Sets BOS, EOS and padding, and whether BOS and EOS are added, as the text of tokenizer_config.json says.
+// The texts of tokenizer_config.json and special_tokens_map.json; empty where there is no such file.
+struct SpecialTokenTexts {
+  std::string_view config;
+  std::string_view special_tokens;  // names what `config` does not name
+};
+
+// Sets BOS, EOS, padding and the tokens of templates, and whether BOS and EOS are added, as these texts say.
 // `name` is for messages.
-Status apply_tokenizer_config(std::string_view config, std::string_view name, TokenizerSpec& spec);
+Status apply_tokenizer_config(const SpecialTokenTexts& texts, std::string_view name, TokenizerSpec& spec);
 
 }  // namespace outrider

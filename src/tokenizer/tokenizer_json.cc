@@ -34,8 +34,9 @@ class TokenizerJsonReader {
   Status read_bpe(const JsonField& model) {
     OUTRIDER_RETURN_IF_ERROR(read_options(model));
     OUTRIDER_RETURN_IF_ERROR(read_vocabulary(model));
+    const size_t vocabulary_end = model_tokens_;
     OUTRIDER_RETURN_IF_ERROR(read_added_tokens());
-    OUTRIDER_RETURN_IF_ERROR(check_no_gaps());
+    OUTRIDER_RETURN_IF_ERROR(mark_gaps(vocabulary_end));
     OUTRIDER_RETURN_IF_ERROR(read_unknown(model));
     return read_merges(model);
   }
@@ -47,13 +48,17 @@ class TokenizerJsonReader {
     spec_.kind = TokenizerKind::kUnigram;
     OUTRIDER_TRY(spec_.byte_fallback, model.boolean_at("byte_fallback", false));
     OUTRIDER_RETURN_IF_ERROR(read_scored_vocabulary(model));
+    const size_t vocabulary_end = model_tokens_;
     OUTRIDER_RETURN_IF_ERROR(read_added_tokens());
-    OUTRIDER_RETURN_IF_ERROR(check_no_gaps());
+    OUTRIDER_RETURN_IF_ERROR(mark_gaps(vocabulary_end));
     spec_.scores.resize(model_tokens_,
                         0.0);  // added tokens after the vocabulary are never looked for by score
     const auto unknown = model.find("unk_id");
     if (!unknown) return {};
-    OUTRIDER_TRY(spec_.unknown, token_id(*unknown));
+    OUTRIDER_TRY(const TokenId id, token_id(*unknown));
+    if (static_cast<size_t>(id) >= model_tokens_)
+      return unknown->fail("token " + std::to_string(id) + " is not in the vocabulary");
+    spec_.unknown = id;
     return {};
   }
 
@@ -110,8 +115,8 @@ class TokenizerJsonReader {
     OUTRIDER_TRY(const int64_t id, field.integer());
     if (id >= 0 && static_cast<uint64_t>(id) < max_tokens_) return static_cast<TokenId>(id);
     return input_error(field.path() + ": token id " + std::to_string(id) + " is not in 0.." +
-                       std::to_string(static_cast<int64_t>(max_tokens_) - 1) + ", which are the ids of " +
-                       std::to_string(max_tokens_) + " tokens without gaps");
+                       std::to_string(static_cast<int64_t>(max_tokens_) - 1) + ", which is the range for " +
+                       std::to_string(max_tokens_ / kIdsPerToken) + " tokens");
   }
 
   Status set_piece(const JsonField& field, TokenId id, std::string_view piece) {
@@ -145,15 +150,15 @@ class TokenizerJsonReader {
     return static_cast<size_t>(std::distance(container.begin(), container.end()));
   }
 
-  // Makes room for a vocabulary and the added tokens. Ids have no gaps, so none can exceed the number of
-  // tokens in the file. This bounds the memory as well.
+  // Makes room for a vocabulary and the added tokens. Ids may have gaps, but a bound of the ids bounds the
+  // memory.
   Status reserve_tokens(size_t entries) {
     size_t added = 0;
     if (const auto tokens = root_.find("added_tokens")) {
       OUTRIDER_TRY(const simdjson::dom::array elements, tokens->array());
       added = count(elements);
     }
-    max_tokens_ = entries + added;
+    max_tokens_ = kIdsPerToken * (entries + added);
     spec_.pieces.resize(max_tokens_);
     spec_.attributes.assign(max_tokens_, TokenAttribute::kNormal);
     return {};
@@ -195,15 +200,19 @@ class TokenizerJsonReader {
     return {};
   }
 
-  // Added tokens that are also in the vocabulary were counted twice, so the end may be unused.
-  Status check_no_gaps() {
+  // Ids below `vocabulary_end` may have gaps. The reference library gives other ids than the file to added
+  // tokens after a gap.
+  Status mark_gaps(size_t vocabulary_end) {
     spec_.pieces.resize(model_tokens_);
     spec_.attributes.resize(model_tokens_);
     for (size_t id = 0; id < model_tokens_; ++id) {
-      if (spec_.pieces[id].empty()) {
-        return input_error("model.vocab: no token has the id " + std::to_string(id) +
-                           "; expected the ids 0.." + std::to_string(model_tokens_ - 1) + " without gaps");
+      if (!spec_.pieces[id].empty()) continue;
+      if (id >= vocabulary_end) {
+        return input_error("added_tokens: no token has the id " + std::to_string(id) +
+                           "; expected ids without gaps after those of model.vocab, 0.." +
+                           std::to_string(static_cast<int64_t>(vocabulary_end) - 1));
       }
+      spec_.attributes[id] = TokenAttribute::kUnused;
     }
     return {};
   }
@@ -259,9 +268,11 @@ class TokenizerJsonReader {
     return std::pair(std::string(text.substr(0, space)), std::string(text.substr(space + 1)));
   }
 
+  static constexpr size_t kIdsPerToken = 4;
+
   const JsonField& root_;
   TokenizerSpec spec_;
-  size_t max_tokens_ = 0;
+  size_t max_tokens_ = 0;    // ids are below
   size_t model_tokens_ = 0;  // one past the greatest id so far
 };
 
@@ -272,17 +283,18 @@ Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text) {
   const JsonField root = document.root();
   Result<TokenizerSpec> spec = TokenizerJsonReader(root).run();
   if (!spec.ok()) return in_file(text.name, spec.error());
-  if (text.config.empty()) return spec;
-
-  OUTRIDER_RETURN_IF_ERROR(apply_tokenizer_config(text.config, text.name, *spec));
+  OUTRIDER_RETURN_IF_ERROR(apply_tokenizer_config(
+      {.config = text.config, .special_tokens = text.special_tokens}, text.name, *spec));
   return spec;
 }
 
 Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "tokenizer.json";
   OUTRIDER_TRY(const std::string tokenizer, read_tokenizer_file(path));
-  OUTRIDER_TRY(const std::string config, read_tokenizer_config(directory));
-  return parse_tokenizer_json({.name = path.string(), .tokenizer = tokenizer, .config = config});
+  OUTRIDER_TRY(const std::string config, read_optional_file(directory / "tokenizer_config.json"));
+  OUTRIDER_TRY(const std::string special_tokens, read_optional_file(directory / "special_tokens_map.json"));
+  return parse_tokenizer_json(
+      {.name = path.string(), .tokenizer = tokenizer, .config = config, .special_tokens = special_tokens});
 }
 
 }  // namespace outrider

@@ -74,6 +74,38 @@ TEST(TokenizerJson, ConfigNamesSpecialTokensAndReplacesTheTemplate) {
   EXPECT_THAT(both->encode("a"), ElementsAre(5, 0, 2));
 }
 
+// As in the files of tiktoken's vocabularies: unused ids before special tokens.
+TEST(TokenizerJson, IdsOfTheVocabularyMayHaveGaps) {
+  std::string json = replaced(R"("abc": 4})", R"("abc": 4, "<s>": 7, "<end>": 9})");
+  json.replace(json.find(R"("id": 5)"), 7, R"("id": 9, "content": "<end>", "special": true}, {"id": 7)");
+  json.replace(json.find(R"("ids": [5])"), 10, R"("ids": [7])");
+  const auto tokenizer = load(std::string_view(json));
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_THAT(tokenizer->encode("abc<end>"), ElementsAre(7, 4, 9));
+  EXPECT_EQ(tokenizer->vocab_size(), 10);
+  EXPECT_THAT(tokenizer->unused(), ElementsAre(5, 6, 8));
+  EXPECT_EQ(tokenizer->decode({{5, 4, 8}}, false), "abc");
+  EXPECT_EQ(tokenizer->find_piece(""), std::nullopt);
+  EXPECT_THAT(load(kBase)->unused(), testing::IsEmpty());
+}
+
+TEST(TokenizerJson, TemplatesGetSpecialTokensOfBothFiles) {
+  const auto spec = parse_tokenizer_json(
+      {.tokenizer = kBase,
+       .config = R"({"pad_token": "<pad>", "eos_token": null, "unk_token": {"content": "b"}})",
+       .special_tokens = R"({"bos_token": {"content": "<s>"}, "eos_token": "abc", "unk_token": "c",
+                             "mask_token": "a", "additional_special_tokens": ["x"]})"});
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->bos, 5);
+  EXPECT_EQ(spec->eos, 4);
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"unk_token", "b"}, {"pad_token", "<pad>"}, {"mask_token", "a"}};
+  EXPECT_EQ(spec->template_tokens, expected);
+  const auto broken = parse_tokenizer_json({.tokenizer = kBase, .config = "", .special_tokens = "[1"});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(broken.error().message, HasSubstr("special_tokens_map.json"));
+}
+
 struct Change {
   std::string_view from;
   std::string_view to;
@@ -82,7 +114,7 @@ struct Change {
 
 constexpr Change kRefused[] = {
     // Vocabulary.
-    {R"("a": 0)", R"("a": 9)", "id 9 is not in 0.."},
+    {R"("a": 0)", R"("a": 24)", "id 24 is not in 0..23"},
     {R"("a": 0)", R"("a": -1)", "id -1"},
     {R"("a": 0)", R"("a": 2147483648)", "id 2147483648"},
     {R"("a": 0)", R"("a": 4294967296)", "id 4294967296"},
@@ -96,7 +128,7 @@ constexpr Change kRefused[] = {
     {R"("a": 0)", R"("a": 0, "a": 5)", "already"},
     {R"("a": 0)", R"("a": 0, "": 5)", "empty token"},
     {R"("a": 0)", R"("a": 0, "x\ny": 70)", "model.vocab.x\\x0ay"},
-    {R"("a": 0)", R"("<s>": 5)", "no token has the id 0"},
+    {R"("a": 0)", R"("<s>": 5)", "merge 0"},
     {R"("abc": 4)", R"("abd": 4)", "merge 1"},
     {R"({"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4})", "[]", "model.vocab: expected an object"},
     {R"({"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4})", "{}", "id 5"},
@@ -130,7 +162,7 @@ constexpr Change kRefused[] = {
     {R"("fuse_unk": false)", R"("ignore_merges": 1)", "ignore_merges"},
     {R"("model")", R"("models")", "'model'"},
     // Added tokens.
-    {R"("id": 5, "content": "<s>")", R"("id": 6, "content": "<s>")", "id 6"},
+    {R"("id": 5, "content": "<s>")", R"("id": 6, "content": "<s>")", "added_tokens: no token has the id 5"},
     {R"("id": 5, "content": "<s>")", R"("id": 4, "content": "<s>")", "already"},
     {R"("id": 5, "content": "<s>")", R"("id": -5, "content": "<s>")", "id -5"},
     {R"("id": 5, "content": "<s>")", R"("id": 5, "content": "")", "empty string"},
@@ -297,7 +329,8 @@ TEST(Gpt2Files, MalformedOnesAreRefused) {
     return spec.ok() ? std::string("accepted") : spec.error().message;
   };
   EXPECT_THAT(outcome_of("[]", ""), HasSubstr("JSON object"));
-  EXPECT_THAT(outcome_of(R"({"a": 1})", ""), HasSubstr("m/vocab.json"));
+  EXPECT_THAT(outcome_of(R"({"a": 4})", ""), HasSubstr("m/vocab.json"));
+  EXPECT_EQ(outcome_of(R"({"a": 3})", ""), "accepted");
   EXPECT_THAT(outcome_of(R"({"a": 0, "b": 0})", ""), HasSubstr("already"));
   EXPECT_THAT(outcome_of(R"({"a": 0})", "#version: 0.2\na\n"), HasSubstr("m/merges.txt: line 2"));
   EXPECT_THAT(outcome_of(R"({"a": 0})", "a b c\n"), HasSubstr("line 1"));

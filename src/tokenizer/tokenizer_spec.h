@@ -65,7 +65,8 @@ struct AddedToken {
 // Tokenizer::create() has accepted them.
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kByteLevelBpe;
-  std::vector<std::string> pieces;         // [ids] spelled as in the file, byte-level spelling included
+  // [ids] spelled as in the file, byte-level spelling included. An id that no token has is empty and kUnused.
+  std::vector<std::string> pieces;
   std::vector<TokenAttribute> attributes;  // [ids]
   std::vector<double> scores;              // [ids], for kUnigram, and for kSentencePiece without merges
   std::vector<std::pair<std::string, std::string>> merges;  // in the order of ranks
@@ -84,6 +85,8 @@ struct TokenizerSpec {
   std::vector<TokenId> prefix,
       suffix;  // tokens around a text beside BOS and EOS (templates of tokenizer.json)
   std::optional<TokenId> bos, eos, unknown, pad;
+  // Names such as "pad_token" and spellings, for chat templates; BOS and EOS are not among them.
+  std::vector<std::pair<std::string, std::string>> template_tokens;
 };
 
 }  // namespace outrider

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "config/methods.h"
 #include "engine/engine_parts.h"
+#include "open/parts.h"
 #include "outrider/engine.h"
 #include "outrider/trace.h"
 #include "tests/support/toy_constraint.h"
@@ -470,6 +471,29 @@ TEST(Constraints, OfOnePhraseGiveItWithFewPassesAndEndByThemselves) {
 }
 
 // The first end that plain decoding chooses comes before min_tokens, and so do stop strings.
+TEST(UnusedIds, AreNeverChosenWhateverDrafts) {
+  for (const double temperature : {0.0, 0.9}) {
+    std::vector<TokenId> unused;
+    std::vector<TokenId> plain;
+    for (const std::string drafter : {"None", "None", "NGram", "DraftTarget"}) {
+      auto parts = open_parts(options_for(drafter));
+      ASSERT_TRUE(parts.ok()) << parts.error().message;
+      (*parts)->unused_tokens = unused;
+      const auto engine = Engine::assemble(std::move(parts).value());
+      Request request = request_for(*engine, temperature);
+      if (!unused.empty()) request.rules.min_tokens = 4;  // beside a constraint
+      const std::vector<TokenId> tokens = completion_of(*engine, request).tokens;
+      for (const TokenId token : unused) EXPECT_EQ(std::ranges::count(tokens, token), 0) << drafter;
+      if (unused.empty()) {
+        unused.assign(tokens.begin(), tokens.begin() + 8);
+      } else if (plain.empty()) {
+        plain = tokens;
+      }
+      if (!plain.empty()) EXPECT_EQ(tokens, plain) << drafter;
+    }
+  }
+}
+
 TEST(Rules, HoldWhateverDrafts) {
   const auto plain = open("None");
   const std::vector<TokenId> ends = {plain->parts().target->config().stop_tokens};

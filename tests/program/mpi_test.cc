@@ -123,5 +123,16 @@ TEST_F(MpiTest, WithRecoveryAKilledDraftRankCostsSpeedAlone) {
   EXPECT_EQ(outcome.output, alone.output) << outcome.errors;
 }
 
+// A program by itself, as packages have it.
+TEST_F(ProgramTest, WithoutItsModuleTheProgramSaysWhichCommandMakesIt) {
+  const auto program = folder_ / "outrider";
+  std::filesystem::copy_file(OUTRIDER_PROGRAM, program);
+  const std::string line = "OMPI_COMM_WORLD_SIZE=2 " + program.string() + " generate " + kModel +
+                           " -p x --tensor-parallel 2 >/dev/null 2>" + (folder_ / "errors").string();
+  EXPECT_NE(std::system(line.c_str()), 0);
+  const std::string errors = contents(folder_ / "errors");
+  EXPECT_NE(errors.find("./dev build makes both"), std::string::npos) << errors;
+}
+
 }  // namespace
 }  // namespace outrider

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,17 @@ TEST_F(ProgramTest, GenerateAsksThroughTheTemplateOnlyIfToldTo) {
   EXPECT_EQ(prompt("--system 'be brief' -p hi"), prompt("-p 'system: be brief user: hi assistant:'"));
   expect_refused(common + "--chat --prompt-ids 1,2", 2, "found both");
   expect_refused("generate " + kModel + " --chat -p hi", 1, "chat template");
+}
+
+TEST_F(ProgramTest, AnUnreadableTemplateBlocksChatsOnly) {
+  const std::string model = chat_model();
+  Json config = Json::parse(contents(model + "/tokenizer_config.json"));
+  config["chat_template"] = "{{ if .System }}{{ .System }}{{ end }}";
+  std::ofstream(std::filesystem::path(model) / "tokenizer_config.json") << config.dump();
+  const std::string common = "generate " + model + " --max-tokens 2 --ignore-eos -p hi";
+  EXPECT_EQ(run(common).exit_code, 0);
+  expect_refused(common + " --chat", 1, "chat-model/tokenizer_config.json: chat template");
+  expect_refused(common + " --chat", 1, "--chat-template FILE");
 }
 
 TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {

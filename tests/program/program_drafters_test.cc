@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,57 @@ TEST_F(ProgramTest, BenchAllComparesEveryDrafter) {
   expect_refused(common + "--drafters /nonexistent", 1, "/nonexistent");
   expect_refused(common + "--output /nonexistent/page.html", 1, "--output");
   expect_refused("bench " + kModel + " --output page.html", 2, "goes with --all");
+}
+
+// Without a method these commands examine what would run.
+TEST_F(ProgramTest, ProofAndDoctorTakeAutoByThemselves) {
+  FakeHead made;
+  make_medusa(made);
+  std::filesystem::copy(kModel, folder_ / "model");
+  std::filesystem::rename(made.write(), folder_ / "head");
+  const std::string model = (folder_ / "model").string();
+  const std::string common = " --limit 1 --max-tokens 8 --ignore-eos --json --cache-dir none";
+  const std::string empty = "XDG_CACHE_HOME=" + folder_.string() + "/cache HOME=" + folder_.string();
+  EXPECT_EQ(run_json("verify-lossless " + model + common, empty)["method"], "suffix+ngram+medusa");
+  const Json json = run_json("doctor " + model + common, empty);
+  EXPECT_EQ(json["method"], "suffix+ngram+medusa");
+  EXPECT_EQ(json["drafter"]["kind"], "Medusa");
+  EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // the head by itself
+  EXPECT_EQ(json["drafters"][0]["state"], "uses");
+  EXPECT_EQ(json["drafters"][0]["name"], "head");
+  EXPECT_EQ(json["vocabularies"], nullptr);
+  const Json inspect = run_json("inspect --json " + model, empty);
+  EXPECT_EQ(inspect["drafters"], json["drafters"]);
+}
+
+TEST_F(ProgramTest, BenchAllListsTheHeadsThatComeWithTheProgram) {
+  const Json json =
+      run_json("bench builtin --all --limit 1 --runs 1 --max-tokens 2 --nodes 4 --json --cache-dir none");
+  std::set<std::string> drafters;
+  for (const Json& row : json["drafters"]) drafters.insert(row["drafter"].get<std::string>());
+  for (const char* head : {"Eagle3 outrider-eagle3", "MTP outrider-mtp", "Medusa outrider-medusa",
+                           "MoA outrider-moa", "DraftTarget outrider-draft"})
+    EXPECT_TRUE(drafters.contains(head)) << head;
+}
+
+// A draft with another tokenizer drafts what both have; all commands say how much that is.
+TEST_F(ProgramTest, SaysWhatAnotherTokenizerCosts) {
+  const std::string draft = " --speculative draft_target,speculative_model=" + kModel;
+  const std::string common = " builtin --max-tokens 8 --cache-dir none";
+  const std::string says = "of the target's 4096 tokens are among its 288";
+  const Outcome text = run("generate -p 'Once upon a time'" + common + draft);
+  EXPECT_NE(text.errors.find(says), std::string::npos) << text.errors;
+  const Json json = run_json("generate -p 'Once upon a time' --json" + common + draft)["vocabularies"];
+  EXPECT_EQ(json["target_tokens"], 4096);
+  EXPECT_EQ(json["draft_tokens"], 288);
+  EXPECT_GT(json["shared_tokens"], 16);
+  EXPECT_LT(json["share_of_text"], 1.0);
+  const Outcome doctor = run("doctor --limit 1 --ignore-eos" + common + draft);
+  EXPECT_NE(doctor.output.find(says), std::string::npos) << doctor.output;
+  EXPECT_NE(doctor.output.find("of the tokens of these answers the draft has"), std::string::npos);
+  EXPECT_EQ(doctor.output.find("vocabulary       fits"), std::string::npos);
+  const std::string same = " --speculative draft_target";
+  EXPECT_EQ(run_json("generate -p x --json" + common + same)["vocabularies"], nullptr);
 }
 
 TEST_F(ProgramTest, DoctorNeedsADrafter) {

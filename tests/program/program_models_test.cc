@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 
+#include "draft_heads/fake_head.h"
+#include "draft_heads/recurrent_test_data.h"
 #include "tests/program/program_fixture.h"
 #include "tests/support/fake_hub.h"
 
@@ -64,6 +66,82 @@ TEST_F(ModelsTest, PullFetchesAModelThatRunsByItsName) {
   const Json again = run_json("pull " + kRepository + ":f32 --json", surroundings());
   EXPECT_EQ(again["path"], pulled().string());
   EXPECT_EQ(again["files"], Json({kFile}));
+}
+
+// A head for the tiny model, published under a name that the table of known drafters has.
+const std::string kKnownTarget = "Qwen/Qwen3-8B-GGUF";
+const std::string kKnownHead = "RedHatAI/Qwen3-8B-speculator.eagle3";
+
+void publish_known_pair(FakeHub& hub) {
+  FakeHead head;
+  fill_head(head, head_golden("eagle3"));
+  const fs::path files = head.write();
+  hub.add_repository(kKnownTarget, {{"Qwen3-8B-F32.gguf", contents(kModel + ".gguf")}});
+  hub.add_repository(kKnownHead, {{"config.json", contents(files / "config.json")},
+                                  {"model.safetensors", contents(files / "model.safetensors")}});
+}
+
+TEST_F(ModelsTest, PullOffersThePublishedDrafter) {
+  publish_known_pair(hub_);
+  const Outcome pull = run("pull qwen3-8b", surroundings());
+  EXPECT_EQ(pull.exit_code, 0) << pull.errors;
+  EXPECT_NE(pull.errors.find("a drafter for it is published: " + kKnownHead +
+                             " (eagle3); outrider pull hf:" + kKnownTarget + " --with-drafter fetches it"),
+            std::string::npos)
+      << pull.errors;
+  const std::string rest = "generate Qwen3-8B-GGUF -p hello --max-tokens 8 --ignore-eos --json";
+  const Json before = run_json(rest, surroundings());
+  EXPECT_EQ(before["speculation"]["method"], "suffix+ngram");
+  const Json both = run_json("pull qwen3-8b --with-drafter --json", surroundings());
+  EXPECT_EQ(both["drafter"]["name"], "hf:" + kKnownHead);
+  const Json after = run_json(rest, surroundings());
+  EXPECT_EQ(after["speculation"]["method"], "suffix+ngram+eagle3");
+  EXPECT_EQ(after["text"], before["text"]);
+  EXPECT_EQ(after["drafters"][0]["state"], "uses");
+  EXPECT_EQ(after["drafters"][0]["name"], kKnownHead);
+  EXPECT_EQ(after["drafters"][0]["place"], "outrider");
+  EXPECT_NE(run("pull qwen3-8b", surroundings()).errors.find("auto drafts for it: uses"), std::string::npos);
+  const Outcome inspect = run("inspect Qwen3-8B-GGUF", surroundings());
+  EXPECT_NE(
+      inspect.output.find("uses     eagle3 " + kKnownHead + " (outrider): made for this target by its name"),
+      std::string::npos)
+      << inspect.output;
+}
+
+TEST_F(ModelsTest, PullWithADrafterThatNobodyPublished) {
+  expect_refused("pull hf:" + kRepository + " --with-drafter", 1, "none is known", surroundings());
+  EXPECT_FALSE(fs::exists(pulled()));
+}
+
+// The command that makes the table of published drafters asks the Hub and keeps what it still has.
+TEST_F(ModelsTest, TheTableOfKnownDraftersComesFromTheHub) {
+  const auto models = [](const std::string& rows) { return "[" + rows + "]"; };
+  const std::string query = "/api/models?search=";
+  const std::string rest = "&sort=downloads&limit=200&full=true&cardData=true";
+  for (const char* word :
+       {"eagle3", "eagle", "speculator", "medusa", "dflash", "dspark", "MOASpec", "assistant"})
+    hub_.set_contents(query + word + rest, models(""));
+  hub_.set_contents(query + "eagle3" + rest,
+                    models(R"({"id":"lab/New-eagle3","downloads":7,"tags":[]},)"
+                           R"({"id":"lab/Nameless-eagle3","downloads":9,"tags":[]})"));
+  hub_.set_contents("/lab/New-eagle3/resolve/main/config.json",
+                    R"({"speculators_config":{"verifier":{"name_or_path":"lab/New"}}})");
+  hub_.set_contents(query + "medusa" + rest,
+                    models(R"({"id":"lab/Heads","tags":["medusa"],"cardData":{"base_model":["lab/New"]}})"));
+  hub_.set_contents("/api/models/" + kKnownHead, "{}");  // the Hub still has it
+  const std::string table = (folder_ / "rows.h").string();
+  const std::string line = "no_proxy='*' python3 " OUTRIDER_SOURCE_DIR
+                           "/tools/refresh_known_heads.py --endpoint " +
+                           hub_.url() + " --output " + table + " >/dev/null";
+  ASSERT_EQ(std::system(line.c_str()), 0);
+  const std::string rows = contents(table);
+  EXPECT_EQ(rows.substr(0, rows.find("KnownHead{")) +
+                R"(KnownHead{"lab/New", "lab/New-eagle3", "eagle3"},
+    KnownHead{"lab/New", "lab/Heads", "medusa"},
+    KnownHead{"Qwen/Qwen3-8B", ")" +
+                kKnownHead + R"(", "eagle3"},
+)" + rows.substr(rows.find("};\n")),
+            rows);
 }
 
 TEST_F(ModelsTest, PullSaysInOneLineWhyNot) {

@@ -114,6 +114,42 @@ TEST(ServerApis, ErrorsHaveTheFormOfTheirApi) {
   EXPECT_EQ(ApiJson::parse(client.get("/v1/messages").body)["type"], "error");
 }
 
+TEST(ServerApis, ClientsOfOllamaAndLlamaServerAreAnswered) {
+  TestServer server(with_chats);
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient client(server.port());
+  const std::string name = ApiJson::parse(client.get("/api/tags").body)["models"][0]["name"];
+  EXPECT_TRUE(ApiJson::parse(client.get("/api/version").body).contains("version"));
+  const std::string model = R"({"model":")" + name + "\"";
+  EXPECT_TRUE(ApiJson::parse(client.post("/api/show", model + "}").body).contains("model_info"));
+  const std::string options = R"("options":{"temperature":0,"num_predict":6})";
+  const TestAnswer chat = client.post("/api/chat", model + "," + kHiThere + "," + options + "}");
+  EXPECT_EQ(chat.status, 200) << chat.body;
+  EXPECT_EQ(chat.headers.at("content-type"), "application/x-ndjson");
+  std::string streamed;
+  size_t begin = 0;
+  for (size_t end = 0; (end = chat.body.find('\n', begin)) != std::string::npos; begin = end + 1)
+    streamed += ApiJson::parse(chat.body.substr(begin, end - begin))["message"]["content"];
+  EXPECT_EQ(begin, chat.body.size());
+  const TestAnswer whole =
+      client.post("/api/chat", model + R"(,"stream":false,)" + kHiThere + "," + options + "}");
+  const ApiJson answer = ApiJson::parse(whole.body);
+  EXPECT_EQ(answer["message"]["content"], streamed);
+  EXPECT_EQ(answer["eval_count"], 6);
+  const std::string raw =
+      client.post("/api/generate", model + R"(,"prompt":"red","raw":true,"stream":false,)" + options + "}")
+          .body;
+  const std::string plain = R"({"prompt":"red","n_predict":6,"temperature":0})";
+  EXPECT_EQ(ApiJson::parse(raw)["response"],
+            ApiJson::parse(client.post("/completion", plain).body)["content"]);
+  const TestAnswer events = client.post("/completion", R"({"prompt":[2,"red"],"n_predict":3,"stream":true})");
+  EXPECT_EQ(events.headers.at("content-type"), "text/event-stream; charset=utf-8");
+  EXPECT_NE(events.body.find("\"stop\":true"), std::string::npos);
+  const TestAnswer refused = client.post("/api/chat", R"({"model":"none","messages":[]})");
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_TRUE(ApiJson::parse(refused.body)["error"].is_string()) << refused.body;
+}
+
 TEST(ServerApis, OneCompletionMayHaveManyPrompts) {
   TestServer server([](ServerParts& parts) { parts.options.max_queue = 40; });
   ASSERT_TRUE(server.wait_until_ready());

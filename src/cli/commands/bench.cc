@@ -111,10 +111,10 @@ Status check_together(const Settings& settings, const EngineOptions& options) {
 }
 
 Result<Bench> open_bench(const Settings& settings, Names names) {
-  OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+  OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
   Bench bench;
-  bench.speculation = files.names.options.speculation;
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
+  bench.speculation = files.names.options.speculation;
   if (settings.bench.synthetic_acceptance) {
     bench.synthetic = std::make_shared<SyntheticDrafter>(parts->drafter, *settings.bench.synthetic_acceptance,
                                                          parts->vocab_size);

@@ -70,7 +70,7 @@ class RemotePartner final : public ChatPartner {
   }
 
   Status check() const override {
-    const auto text = render_plain_chat(chat_format_of(parts_), greeting(), true);
+    const auto text = render_plain_chat(parts_.chat, greeting(), true);
     return text.ok() ? Status() : Status(text.error());
   }
   void begin() override { safe_.reset(); }
@@ -91,10 +91,10 @@ Result<DividedChat> RemotePartner::render(Messages messages, bool is_private) co
   if (is_private && !safe_) {
     std::vector<Message> chat(messages.begin(), messages.end());
     const std::string hidden = std::exchange(chat.back().second, "");
-    return render_private_chat(chat_format_of(parts_), chat, hidden);
+    return render_private_chat(parts_.chat, chat, hidden);
   }
   DividedChat chat;
-  OUTRIDER_TRY(chat.text, render_plain_chat(chat_format_of(parts_), messages, true));
+  OUTRIDER_TRY(chat.text, render_plain_chat(parts_.chat, messages, true));
   chat.safe = safe_ ? safe_->size() : chat.text.size();
   if (!safe_ || chat.text.starts_with(*safe_)) return chat;
   return input_error(

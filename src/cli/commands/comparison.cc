@@ -19,7 +19,7 @@
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "formats/model_file.h"
-#include "open/own_drafter.h"
+#include "open/drafter_search.h"
 #include "open/parts.h"
 #include "platform/durable_file.h"
 
@@ -96,10 +96,15 @@ class ComparisonRun {
 
   Result<std::vector<Contender>> find_contenders() {
     OUTRIDER_TRY(const ModelFile target, open_model(options_.model));
-    std::vector<std::filesystem::path> folders(settings_.bench.drafter_folders.begin(),
-                                               settings_.bench.drafter_folders.end());
-    if (folders.empty()) folders.push_back(folder_of(options_.model));
-    OUTRIDER_TRY(DrafterSearch search, search_drafters(folders, target));
+    const std::vector<std::filesystem::path> folders(settings_.bench.drafter_folders.begin(),
+                                                     settings_.bench.drafter_folders.end());
+    DrafterSearch search;
+    if (folders.empty()) {
+      constexpr SearchDepth kAll = {.target_over_draft = 1, .models = 8, .after_heads = true};
+      search = find_drafters(target, kAll);
+    } else {
+      OUTRIDER_TRY(search, search_drafters(folders, target));
+    }
     for (LeftOutDrafter& drafter : search.left_out)
       leave_out(std::move(drafter.path), std::move(drafter.reason));
     return contenders(search.found, comparison_.budget);

@@ -24,6 +24,7 @@
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "formats/model_file.h"
+#include "open/drafter_report.h"
 #include "open/parts.h"
 #include "open/resolved.h"
 
@@ -114,6 +115,15 @@ std::string method_text(const SpeculativeOptions& given, const SpeculativeOption
   return given.speculative_models.empty() ? text : text + "]";
 }
 
+// The name of the drafter, as in statistics in snake case.
+std::string drafter_text(const SpeculativeOptions& options) {
+  if (method_row(options.decoding_type).needs != MethodNeeds::kMethods)
+    return method_key(options.decoding_type);
+  std::vector<std::string> members;
+  for (const Method method : options.combine) members.push_back(method_key(method));
+  return fmt::format("{}", fmt::join(members, "+"));
+}
+
 class Doctor {
  public:
   Doctor(const Settings& settings, std::vector<PromptRecord> prompts)
@@ -126,8 +136,15 @@ class Doctor {
     OUTRIDER_RETURN_IF_ERROR(recognise(files));
     OUTRIDER_TRY(const SpeculativeOptions resolved, resolve_speculation(options.speculation, files.drafts));
     diagnosis_.speculative = method_text(settings_.engine.speculation, resolved);
+    diagnosis_.method = drafter_text(resolved);
+    diagnosis_.drafters = drafter_lines(files.search);
+    OUTRIDER_TRY(diagnosis_.vocabulary, other_vocabulary(files));
+    if (method_row(options.speculation.decoding_type).finds_files &&
+        !files.names.options.speculation.speculative_model.empty())
+      learned_ = method_of(files.drafts, options.speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
+    if (diagnosis_.vocabulary) diagnosis_.share_of_text = share_of_answers(*diagnosis_.vocabulary);
     if (miswiring(diagnosis_).empty()) OUTRIDER_RETURN_IF_ERROR(try_repairs(files));
     if (!miswiring(diagnosis_).empty()) return std::move(diagnosis_);
     std::vector<DraftShape> shapes =
@@ -235,11 +252,24 @@ class Doctor {
     texts_.push_back(std::move(text));
   }
 
+  double share_of_answers(const OtherVocabulary& vocabulary) const {
+    std::vector<TokenId> answers;
+    for (const GivenText& text : texts_)
+      answers.insert(answers.end(), text.tokens.begin() + text.prompt_length, text.tokens.end());
+    return vocabulary.share_of_text(answers);
+  }
+
+  // A chain of one token. Auto's drafters from the text have no distributions to compare.
+  SpeculativeOptions learned_chain(const SpeculativeOptions& options) const {
+    SpeculativeOptions one = chain(options, 1).options;
+    one.is_auto = false;
+    if (learned_) one.decoding_type = *learned_;
+    return one;
+  }
+
   Status compare_distributions(EngineOptions options) {
-    options.speculation = chain(options.speculation, 1).options;
-    options.speculation.is_auto = false;
+    options.speculation = learned_chain(options.speculation);
     OUTRIDER_TRY(const auto parts, open_parts(options));
-    diagnosis_.method = snake_name(parts->info.drafter);
     uses_target_ = parts->drafter->traits().uses_target;
     OUTRIDER_TRY(diagnosis_.agreement, measure_agreement(*parts, texts_));
     return diagnosis_.target_rope_theta ? try_target_rope(std::move(options)) : Status();
@@ -258,8 +288,7 @@ class Doctor {
   // Agreement of a head over some of the texts, which say enough of weights in the wrong place.
   Result<double> variation_of(EngineOptions options, const std::filesystem::path& head) const {
     constexpr size_t kTexts = 3;
-    options.speculation = chain(options.speculation, 1).options;
-    options.speculation.is_auto = false;
+    options.speculation = learned_chain(options.speculation);
     options.speculation.speculative_model = head;
     OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
     OUTRIDER_TRY(const Agreement agreement,
@@ -272,7 +301,8 @@ class Doctor {
     const EngineOptions& options = files.names.options;
     const std::filesystem::path& directory = options.speculation.speculative_model;
     std::error_code ignored;
-    if (!diagnosis_.head || !std::filesystem::is_regular_file(directory / "model.safetensors", ignored))
+    if (!diagnosis_.head || std::filesystem::equivalent(directory, options.model, ignored) ||
+        !std::filesystem::is_regular_file(directory / "model.safetensors", ignored))
       return {};
     const std::vector<HeadRepair> repairs =
         usual_repairs(*files.drafts.head, files.target.config.hidden_size);
@@ -293,6 +323,7 @@ class Doctor {
   std::vector<std::vector<TokenId>> tokens_;  // token ids of the prompts
   std::vector<GivenText> texts_;              // prompts with the target's own continuation
   bool uses_target_ = false;
+  std::optional<Method> learned_;  // of the files that Auto drafts with
   Diagnosis diagnosis_;
 };
 
@@ -302,7 +333,7 @@ Status run_doctor(const Settings& settings) {
   Settings limited = settings;
   if (limited.prompts.limit == 0) limited.prompts.limit = kDefaultPrompts;
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
-  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kDraft));
+  OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
   if (names.options.speculation.decoding_type == Method::kNone)
     return usage_error("doctor examines a drafter: expected a method in --speculative, found none");
   OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));

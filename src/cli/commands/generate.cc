@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "cli/commands/commands.h"
@@ -8,11 +10,13 @@
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/draft_view.h"
+#include "cli/reports/drafter_json.h"
 #include "cli/reports/trace_html.h"
 #include "cli/reports/trace_log.h"
 #include "cli/reports/tree_view.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "open/drafter_report.h"
 #include "open/parts.h"
 
 namespace outrider {
@@ -42,7 +46,11 @@ Status run_generate(const Settings& settings) {
   if (settings.remote.private_text || !settings.remote.private_file.empty())
     return usage_error("expected --private with --server, which must not see it; found it without");
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(std::move(names)));
+  OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
+  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
+  const std::unique_ptr<Engine> engine = Engine::assemble(std::move(parts));
+  OUTRIDER_TRY(const std::optional<OtherVocabulary> vocabulary, other_vocabulary(files));
+  if (vocabulary) write_error_line(vocabulary->text());
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt,
                wants_chat(settings) ? chat_tokens(settings, *engine) : input_tokens(settings, *engine));
@@ -66,6 +74,9 @@ Status run_generate(const Settings& settings) {
   OUTRIDER_TRY(const TimedCompletion timed, generate_timed(*engine, request, show));
   if (settings.json) {
     auto json = completion_json(engine->info(), request.prompt, timed);
+    json["drafters"] = drafters_json(drafter_lines(files.search));
+    json["vocabularies"] =
+        vocabularies_json(vocabulary, vocabulary ? vocabulary->share_of_text(timed.completion.tokens) : 1.0);
     if (settings.generate.show_tree) json["trace"] = log.json();
     write_output(json_line(json));
   } else if (settings.generate.show_draft || settings.generate.show_tree) {

@@ -10,6 +10,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/reports/completion_json.h"
+#include "cli/reports/drafter_json.h"
 #include "cli/reports/memory_forecast.h"
 #include "cli/terminal.h"
 #include "config/methods.h"
@@ -17,6 +18,8 @@
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
 #include "models/decoder_weights.h"
+#include "open/drafter_report.h"
+#include "open/drafter_search.h"
 #include "open/parts.h"
 #include "tensor/dtype.h"
 
@@ -204,6 +207,23 @@ Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineO
   return json;
 }
 
+// The drafters that Auto would use, and why others are left out.
+DrafterSearch drafters_of(const ModelFile& model) {
+  constexpr size_t kModels = 3;  // draft models to compare
+  if (model.tensors.empty()) return {};
+  return find_drafters(model, {.models = kModels, .after_heads = true});
+}
+
+std::string drafters_text(const DrafterSearch& search) {
+  std::string text = "\ndrafters\n";
+  for (const DrafterLine& line : drafter_lines(search)) text += fmt::format("  {}\n", text_of(line));
+  if (search.found.empty()) text += "  uses     the text alone: no drafter for this target was found\n";
+  if (search.others > 0 || search.uncompared > 0)
+    text += fmt::format("  models that draft for no target like this: {}; not compared: {}\n", search.others,
+                        search.uncompared);
+  return text;
+}
+
 // A learned drafter: its target, its own configuration and its tensors, including integers.
 nlohmann::ordered_json head_json(const HeadFile& head) {
   const HeadSummary summary = summarize_head(head);
@@ -256,12 +276,15 @@ Status run_inspect(const Settings& settings) {
   if (settings.engine.memory_limit > 0) {
     OUTRIDER_TRY(memory, memory_json(model, settings.engine));
   }
+  const DrafterSearch drafters = drafters_of(model);
   if (settings.json) {
     nlohmann::ordered_json json = model_json(model);
+    json["drafters"] = drafters_json(drafter_lines(drafters));
     if (memory) json["memory"] = *memory;
     write_output(json_line(json));
   } else {
-    write_output(model_text(model) + (memory ? "\n" + section_text("memory", *memory) : ""));
+    write_output(model_text(model) + drafters_text(drafters) +
+                 (memory ? "\n" + section_text("memory", *memory) : ""));
   }
   return {};
 }

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/interrupt_guard.h"
 #include "cli/commands/commands.h"
@@ -17,18 +19,30 @@
 #include "draft_heads/head_file.h"
 #include "formats/model_file.h"
 #include "hub/remote/quant_name.h"
+#include "open/drafter_report.h"
+#include "open/drafter_search.h"
+#include "open/known_heads.h"
+#include "open/normal_name.h"
 #include "platform/machine_memory.h"
 
 namespace outrider {
 namespace {
 
-// The reason why a model cannot run here; empty: it can.
-std::string obstacle(const std::filesystem::path& model) {
-  const auto head = find_head(model);
-  if (!head.ok()) return head.error().message;
-  if (*head) return {};
-  const auto file = open_model(model);
-  return file.ok() ? std::string() : file.error().message;
+// Warns of a model that cannot run here, and says what would draft for it, or could.
+Status report_model(const HubReference& reference, const std::filesystem::path& model,
+                    const std::vector<KnownHead>& published) {
+  OUTRIDER_TRY(const auto head, find_head(model));
+  if (head) return {};
+  OUTRIDER_TRY(const ModelFile file, open_model(model));
+  const DrafterSearch search = find_drafters(file);
+  if (!search.found.empty()) {
+    write_error_line(fmt::format("auto drafts for it: {}", text_of(drafter_lines(search).front())));
+  } else if (!published.empty()) {
+    write_error_line(
+        fmt::format("a drafter for it is published: {} ({}); outrider pull {} --with-drafter fetches it",
+                    published.front().repository, published.front().method, reference.text()));
+  }
+  return {};
 }
 
 std::string pulled_text(const PullPlan& plan) {
@@ -44,6 +58,27 @@ nlohmann::ordered_json pulled_json(const PullPlan& plan) {
   return json;
 }
 
+// The drafter to fetch along; nullopt: none was asked for. Error: none is known.
+Result<std::optional<HubReference>> wanted_drafter(const Settings& settings, const HubReference& reference,
+                                                   const std::vector<KnownHead>& published) {
+  if (!settings.pull.with_drafter) return std::optional<HubReference>();
+  if (!published.empty())
+    return std::optional(HubReference{.repository = std::string(published.front().repository), .wanted = {}});
+  return input_error(
+      fmt::format("--with-drafter: expected a model with a published drafter, found {}, for which none is "
+                  "known; leave it "
+                  "out, and outrider inspect lists the drafters of this machine",
+                  reference.text()));
+}
+
+Result<PullPlan> fetch(HubSession& session, const HubReference& reference,
+                       const std::filesystem::path& folder) {
+  OUTRIDER_TRY(PullPlan plan, session.plan(reference, folder, machine_memory()));
+  if (!plan.choice.reason.empty()) write_error_line(plan.choice.reason);
+  OUTRIDER_RETURN_IF_ERROR(session.fetch(plan));
+  return plan;
+}
+
 }  // namespace
 
 Status run_pull(const Settings& settings) {
@@ -55,17 +90,26 @@ Status run_pull(const Settings& settings) {
   if (folders.outrider.empty())
     return usage_error("expected a folder to keep models in; set HOME or XDG_CACHE_HOME");
   const InterruptGuard guard({SIGINT, SIGTERM});
-  std::optional<PullPlan> plan;
+  const std::vector<KnownHead> published = known_heads_for(normal_name(reference.repository));
+  OUTRIDER_TRY(const std::optional<HubReference> wanted, wanted_drafter(settings, reference, published));
+  std::optional<PullPlan> plan, drafter;
   {
     DownloadProgress progress;
     OUTRIDER_TRY(HubSession session, HubSession::open(hub_site(), progress));
-    OUTRIDER_TRY(plan, session.plan(reference, folders.outrider, machine_memory()));
-    if (!plan->choice.reason.empty()) write_error_line(plan->choice.reason);
-    OUTRIDER_RETURN_IF_ERROR(session.fetch(*plan));
+    OUTRIDER_TRY(plan, fetch(session, reference, folders.outrider));
+    if (wanted) {
+      OUTRIDER_TRY(drafter, fetch(session, *wanted, folders.outrider));
+    }
   }
-  if (const std::string reason = obstacle(plan->model()); !reason.empty())
-    write_error_line(fmt::format("warning: the model is here, but cannot run: {}", reason));
-  write_output(settings.json ? json_line(pulled_json(*plan)) : pulled_text(*plan));
+  if (const Status runs = report_model(reference, plan->model(), published); !runs.ok())
+    write_error_line(fmt::format("warning: the model is here, but cannot run: {}", runs.error().message));
+  if (settings.json) {
+    nlohmann::ordered_json json = pulled_json(*plan);
+    if (drafter) json["drafter"] = pulled_json(*drafter);
+    write_output(json_line(json));
+  } else {
+    write_output(pulled_text(*plan) + (drafter ? pulled_text(*drafter) : ""));
+  }
   return {};
 }
 

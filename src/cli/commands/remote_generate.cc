@@ -32,7 +32,7 @@ Result<std::string> private_text(const RemoteTarget& remote) {
 Result<DividedPrompt> chat_prompt(const Settings& settings, const DraftingParts& parts,
                                   std::string_view hidden) {
   OUTRIDER_TRY(const auto messages, chat_messages(settings));
-  OUTRIDER_TRY(const DividedChat chat, render_private_chat(chat_format_of(parts), messages, hidden));
+  OUTRIDER_TRY(const DividedChat chat, render_private_chat(parts.chat, messages, hidden));
   // The template writes its own special tokens.
   const std::string_view text = chat.text;
   return divided(parts, text.substr(0, chat.safe), text.substr(chat.safe), false);

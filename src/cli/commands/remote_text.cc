@@ -40,12 +40,6 @@ StateType state_type_of(const RemoteTarget& remote) {
   return remote.states == "q8" ? StateType::kQ8 : StateType::kBF16;
 }
 
-ChatFormat chat_format_of(const DraftingParts& parts) {
-  return {.chat_template = parts.chat_template ? &*parts.chat_template : nullptr,
-          .bos_token = parts.bos_token,
-          .eos_token = parts.eos_token};
-}
-
 DividedPrompt divided(const DraftingParts& parts, std::string_view safe, std::string_view rest,
                       bool add_special) {
   DividedPrompt prompt{.tokens = parts.tokenizer->encode(safe, {.add_special = add_special})};

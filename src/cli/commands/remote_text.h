@@ -22,7 +22,6 @@ namespace outrider {
 Result<DraftingServer> server_of(const RemoteTarget& remote);
 // The type of states that options ask for.
 StateType state_type_of(const RemoteTarget& remote);
-ChatFormat chat_format_of(const DraftingParts& parts);
 
 // A prompt; its tokens from `safe` on stay on this machine if it is private; else the server gets all.
 struct DividedPrompt {

@@ -6,14 +6,17 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "cli/commands/commands.h"
 #include "cli/prompt_text.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
+#include "open/drafter_report.h"
 #include "open/parts.h"
 #include "server/api/api_limits.h"
 #include "server/api/requests/template_values.h"
@@ -72,6 +75,16 @@ Status read_template_options(const ServerOptions& options, ServerParts& parts) {
   return {};
 }
 
+// Says which drafters failed, and what other tokens of a draft model mean for it.
+Status log_drafter(const OpenedFiles& files) {
+  for (const LeftOutDrafter& drafter : files.search.tried)
+    log_warning(
+        fmt::format("{} ({}) was tried and given up: {}", drafter.name, drafter.place, drafter.reason));
+  OUTRIDER_TRY(const std::optional<OtherVocabulary> vocabulary, other_vocabulary(files));
+  if (vocabulary) log_warning(vocabulary->text());
+  return {};
+}
+
 }  // namespace
 
 Status run_serve(const Settings& settings) {
@@ -82,9 +95,14 @@ Status run_serve(const Settings& settings) {
   parts.options = settings.server;
   const auto stage = std::make_shared<std::atomic<LoadStage>>(LoadStage::kFiles);
   parts.load_stage = stage;
-  parts.open = [names, stage]() -> Result<std::unique_ptr<Engine>> {
+  const auto note = std::make_shared<std::string>();
+  parts.ready_note = note;
+  parts.open = [names, stage, note]() -> Result<std::unique_ptr<Engine>> {
+    OUTRIDER_TRY(OpenedFiles files, open_files(names));
     OUTRIDER_TRY(std::unique_ptr<EngineParts> opened,
-                 open_parts(names, [stage](LoadStage now) { stage->store(now); }));
+                 open_parts(files, [stage](LoadStage now) { stage->store(now); }));
+    OUTRIDER_RETURN_IF_ERROR(log_drafter(files));
+    *note = search_summary(files);
     return Engine::assemble(std::move(opened));
   };
   parts.model_name = model_name(settings, names.options.model);

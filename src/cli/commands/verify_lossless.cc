@@ -259,7 +259,7 @@ Status run_verify_lossless(const Settings& settings) {
         "verify-lossless expects acceptance coupled, rejection or block, found a lossy rule; leave it out");
   }
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
-  OUTRIDER_TRY(const Names names, names_of(settings, Unasked::kDraft));
+  OUTRIDER_TRY(const Names names, names_of(settings, Unasked::kAuto));
   if (names.options.speculation.decoding_type == Method::kNone)
     return usage_error(
         "verify-lossless compares speculative output: expected a method in --speculative, found none");

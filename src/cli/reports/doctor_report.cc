@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/repeated_timing.h"
+#include "cli/reports/drafter_json.h"
 #include "config/methods.h"
 
 namespace outrider {
@@ -77,6 +78,12 @@ std::string head_text(const HeadSummary& head) {
       "drafter          {}, {:.2f} M parameters; fits: hidden size {}, vocabulary {}, {}\n",
       method_name(head.method), static_cast<double>(head.parameters) / 1e6, head.hidden_size, head.vocab_size,
       head.target.empty() ? "names no target" : "trained for this target (fingerprint " + head.target + ")");
+}
+
+std::string vocabulary_text(const Diagnosis& diagnosis) {
+  if (!diagnosis.vocabulary) return "vocabulary       fits\n";
+  return fmt::format("vocabulary       {}; of the tokens of these answers the draft has {:.1f}%\n",
+                     diagnosis.vocabulary->text(), 100.0 * diagnosis.share_of_text);
 }
 
 constexpr std::string_view kCauses =
@@ -230,7 +237,9 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
       fmt::format("{}: {}, {} kernels, {} threads; {} drafts; {} prompts, temperature {}\n\n",
                   diagnosis.info.model_path, diagnosis.info.weights, diagnosis.info.kernels,
                   diagnosis.info.threads, diagnosis.method, diagnosis.prompts, diagnosis.temperature);
-  text += diagnosis.head ? head_text(*diagnosis.head) : "vocabulary       fits\n";
+  for (const DrafterLine& line : diagnosis.drafters) text += text_of(line) + "\n";
+  if (!diagnosis.drafters.empty()) text += "\n";
+  text += diagnosis.head ? head_text(*diagnosis.head) : vocabulary_text(diagnosis);
   text += agreement_text(diagnosis.agreement);
   text += fmt::format("plain decoding   {:.3f} ms per token\n\n", diagnosis.plain.ms_per_token());
   if (!diagnosis.shapes.empty()) text += shapes_text(diagnosis);
@@ -250,6 +259,8 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                        {"trained_for_this_target", nullptr}};
     if (!diagnosis.head->target.empty()) json["drafter"]["trained_for_this_target"] = true;
   }
+  json["drafters"] = drafters_json(diagnosis.drafters);
+  json["vocabularies"] = vocabularies_json(diagnosis.vocabulary, diagnosis.share_of_text);
   json["kernels"] = diagnosis.info.kernels;
   json["threads"] = diagnosis.info.threads;
   json["prompts"] = diagnosis.prompts;

@@ -8,6 +8,7 @@
 
 #include "draft_heads/head_fit.h"
 #include "engine/agreement.h"
+#include "open/drafter_report.h"
 #include "outrider/engine.h"
 
 namespace outrider {
@@ -28,9 +29,12 @@ struct ShapeResult {
 
 struct Diagnosis {
   EngineInfo info;
-  std::string method;                    // as in statistics, in snake case
-  std::string speculative;               // as in --speculative
-  std::optional<HeadSummary> head = {};  // only for learned drafters
+  std::string method;                              // as in statistics, in snake case
+  std::string speculative;                         // as in --speculative
+  std::optional<HeadSummary> head = {};            // only for learned drafters
+  std::vector<DrafterLine> drafters = {};          // of the search, where there was one
+  std::optional<OtherVocabulary> vocabulary = {};  // of a draft model with another tokenizer
+  double share_of_text = 1.0;                      // of the target's answers, the share of tokens in it
   Agreement agreement;
   // If the head's base of RoPE is not the target's: that base, and the total variation with it.
   std::optional<double> target_rope_theta = {};

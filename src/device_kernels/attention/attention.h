@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of rows over the entries that they see, in the order of kernels/simd/attention.h. A running
 // softmax takes blocks of 64 entries, counted from entry 0 of a row's own list, and values entry by entry.
+// Every 256 entries it ends and is added to the sums of the chunks before.
 #pragma once
 
 #include "device_kernels/rows/cached_heads.h"
@@ -45,6 +46,7 @@ using AttentionF16Args = AttentionArgs<CachedF16>;
 using AttentionQ8Args = AttentionArgs<CachedQ8>;
 
 inline constexpr int kBlockEntries = 64;
+inline constexpr int kChunkEntries = 256;
 inline constexpr int kBlockParts = kBlockEntries / kWarp;  // a lane has an entry of each part
 inline constexpr int kWidestHead = 256;
 inline constexpr int kHeadParts = kWidestHead / kWarp;
@@ -81,23 +83,23 @@ SIMT_PART void find_entries(const AttentionArgs<Cached>& args, const RowEntries&
   }
 }
 
-// The products of a query with the keys of a part, in kWidth chains over the numbers of the head.
-template <typename Cached, int kWidth>
+// The products of a query with the keys of a part, in kSumChains chains over the numbers of the head.
+template <typename Cached>
 SIMT_PART Floats dot_keys(const AttentionArgs<Cached>& args, const Rows<const float>& q, Ints place) {
-  Floats chains[kWidth];
+  Floats chains[kSumChains];
   SIMT_UNROLL
-  for (int c = 0; c < kWidth; ++c) chains[c] = Floats(0.0F);
-  for (int d = 0; d < args.head_dim; d += kWidth) {
+  for (int c = 0; c < kSumChains; ++c) chains[c] = Floats(0.0F);
+  for (int d = 0; d < args.head_dim; d += kSumChains) {
     SIMT_UNROLL
-    for (int c = 0; c < kWidth; ++c) {
+    for (int c = 0; c < kSumChains; ++c) {
       const float number = d + c < args.head_dim ? q.load_one(d + c) : 0.0F;
       chains[c] = fma_rn(Floats(number), Cached::load(args.k, place, Ints(d + c)), chains[c]);
     }
   }
   SIMT_UNROLL
-  for (int apart = kWidth / 2; apart > 0; apart /= 2) {
+  for (int apart = kSumChains / 2; apart > 0; apart /= 2) {
     SIMT_UNROLL
-    for (int c = 0; c < kWidth / 2; ++c)
+    for (int c = 0; c < kSumChains / 2; ++c)
       if (c < apart) chains[c] = add_rn(chains[c], chains[c + apart]);
   }
   return chains[0];
@@ -114,17 +116,16 @@ SIMT_PART Floats finished_scores(const AttentionArgs<Cached>& args, Floats produ
   return add_rn(scores, mul_rn(Floats(slope), to_float(from_end)));
 }
 
-// The sum of the block's weights in chains, as vectors of kWidth lanes take them in turn.
-template <int kWidth>
+// The sum of the block's weights in kSumChains chains.
 SIMT_PART float sum_of_weights(const Floats (&weights)[kBlockParts]) {
   Floats chain = weights[0];
   SIMT_UNROLL
-  for (int first = kWidth; first < kBlockEntries; first += kWidth)
+  for (int first = kSumChains; first < kBlockEntries; first += kSumChains)
     chain = add_rn(chain, shuffle_xor(weights[first / kWarp], first % kWarp));
-  return shuffle(sum_lanes(chain, kWidth), 0);
+  return shuffle(sum_lanes(chain, kSumChains), 0);
 }
 
-template <typename Cached, int kWidth>
+template <typename Cached>
 SIMT_PART void weigh_entries(const AttentionArgs<Cached>& args, const Rows<const float>& q, int head,
                              int list_end, BlockState& state) {
   const float lowest = -__builtin_huge_valf();
@@ -133,7 +134,7 @@ SIMT_PART void weigh_entries(const AttentionArgs<Cached>& args, const Rows<const
   SIMT_UNROLL
   for (int part = 0; part < kBlockParts; ++part) {
     const Ints e = lane_id() + Ints(state.from + part * kWarp);
-    const Floats products = dot_keys<Cached, kWidth>(args, q, state.places[part]);
+    const Floats products = dot_keys<Cached>(args, q, state.places[part]);
     const Floats finished = finished_scores(args, products, slope, e - Ints(list_end - 1));
     scores[part] = select(e < Ints(state.to), finished, Floats(lowest));
     block_largest = max_of(block_largest, scores[part]);
@@ -145,7 +146,7 @@ SIMT_PART void weigh_entries(const AttentionArgs<Cached>& args, const Rows<const
   SIMT_UNROLL
   for (int part = 0; part < kBlockParts; ++part)
     state.weights[part] = exp_of_negative(sub_rn(scores[part], Floats(largest)));
-  state.total = fma_rn(state.total, state.shrink, sum_of_weights<kWidth>(state.weights));
+  state.total = fma_rn(state.total, state.shrink, sum_of_weights(state.weights));
 }
 
 // Adds the values of the block's entries to the outputs, of which a lane has every 32nd.
@@ -166,8 +167,32 @@ SIMT_PART void add_values(const AttentionArgs<Cached>& args, const BlockState& s
   }
 }
 
-// A warp takes a query head of a row. kWidth is the width of the vectors of the CPU's table.
-template <typename Cached, int kWidth>
+// The sums of whole chunks, of which a lane has every 32nd output.
+struct ChunkSums {
+  float largest, total;
+  Floats y[kHeadParts];
+};
+
+// Adds the sums of a chunk to the sums of the chunks before it, and clears them.
+SIMT_PART void add_chunk(BlockState& chunk, Floats (&y)[kHeadParts], ChunkSums& whole) {
+  const bool is_first = whole.total == 0.0F;
+  const float largest = chunk.largest > whole.largest ? chunk.largest : whole.largest;
+  const Floats kept = exp_of_negative(Floats(sub_rn(whole.largest, largest)));
+  const Floats added = exp_of_negative(Floats(sub_rn(chunk.largest, largest)));
+  SIMT_UNROLL
+  for (int i = 0; i < kHeadParts; ++i) {
+    whole.y[i] = is_first ? y[i] : fma_rn(whole.y[i], kept, mul_rn(y[i], added));
+    y[i] = Floats(0.0F);
+  }
+  const float total = shuffle(fma_rn(Floats(whole.total), kept, mul_rn(Floats(chunk.total), added)), 0);
+  whole.total = is_first ? chunk.total : total;
+  whole.largest = is_first ? chunk.largest : largest;
+  chunk.largest = -__builtin_huge_valf();
+  chunk.total = 0.0F;
+}
+
+// A warp takes a query head of a row.
+template <typename Cached>
 SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
   const int item = block.index() * block.warps() + block.warp();
   if (item >= args.rows * args.heads) return;
@@ -179,24 +204,31 @@ SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
   if (args.chunk > 0 && begin < (end - 1) / args.chunk * args.chunk)
     begin = (end - 1) / args.chunk * args.chunk;
   const auto q = args.q.from(static_cast<int64_t>(row) * args.q_stride + head * args.head_dim);
+  // A sink is an entry of the first chunk, even where a window leaves that chunk out.
+  const bool has_sink = !args.sinks.is_null(), starts_late = begin >= kChunkEntries;
+  const float sink = has_sink ? args.sinks.load_one(head) : -__builtin_huge_valf();
   BlockState state;
-  state.largest = args.sinks.is_null() ? -__builtin_huge_valf() : args.sinks.load_one(head);
-  state.total = args.sinks.is_null() ? 0.0F : 1.0F;
+  ChunkSums whole;
+  state.largest = starts_late ? -__builtin_huge_valf() : sink;
+  state.total = has_sink && !starts_late ? 1.0F : 0.0F;
+  whole.largest = starts_late ? sink : -__builtin_huge_valf();
+  whole.total = has_sink && starts_late ? 1.0F : 0.0F;
   Floats y[kHeadParts];
   SIMT_UNROLL
-  for (int i = 0; i < kHeadParts; ++i) y[i] = Floats(0.0F);
+  for (int i = 0; i < kHeadParts; ++i) y[i] = whole.y[i] = Floats(0.0F);
   for (int first = begin / kBlockEntries * kBlockEntries; first < end; first += kBlockEntries) {
     state.from = first > begin ? first : begin;
     state.to = first + kBlockEntries < end ? first + kBlockEntries : end;
     find_entries(args, entries, head / (args.heads / args.kv_heads), state);
-    weigh_entries<Cached, kWidth>(args, q, head, end, state);
+    weigh_entries<Cached>(args, q, head, end, state);
     add_values(args, state, y);
+    if ((first + kBlockEntries) % kChunkEntries == 0 || state.to == end) add_chunk(state, y, whole);
   }
   const auto out = args.y.from(static_cast<int64_t>(item) * args.head_dim);
   SIMT_UNROLL
   for (int i = 0; i < kHeadParts; ++i) {
     const Ints d = lane_id() + Ints(i * kWarp);
-    out.store_if(d < Ints(args.head_dim), d, div_rn(y[i], Floats(state.total)));
+    out.store_if(d < Ints(args.head_dim), d, div_rn(whole.y[i], Floats(whole.total)));
   }
 }
 

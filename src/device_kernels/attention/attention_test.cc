@@ -19,14 +19,14 @@ struct AttentionCase {
 constexpr int kNodes = 9;
 
 template <typename Cached>
-void compare_attention(const ComparedTable& compared, const AttentionCase& one, KernelName kernel,
+void compare_attention(const KernelTable& compared, const AttentionCase& one, KernelName kernel,
                        BitComparison& comparison) {
   const AttentionTestShape& shape = one.shape;
   const auto numbers = static_cast<size_t>((one.length + kNodes) * shape.entry_size());
   const PagedCache cache(shape, random_floats(numbers, one.seed, 1.5F), random_floats(numbers, one.seed + 1));
   const TreeRows tree(cache, one.length, kNodes, one.seed);
   const Floats q = random_floats(tree.rows.size() * static_cast<size_t>(shape.query_size()), one.seed + 2);
-  const Floats expected = attend(compared.table->attention, shape, cache, q, tree.rows, 1);
+  const Floats expected = attend(compared.attention, shape, cache, q, tree.rows, 1);
   Floats y(q.size(), std::nanf(""));
   const RowLists lists(tree.rows, cache.pages);
   auto args = device_args<Cached>(shape, cache, lists);
@@ -54,17 +54,17 @@ std::vector<AttentionTestShape> attention_shapes(DType type, uint64_t seed) {
 }
 
 template <typename Cached>
-void expect_equal_attention(DType type, KernelName width8, KernelName width16) {
+void expect_equal_attention(DType type, KernelName kernel) {
   OUTRIDER_REQUIRE_TABLES();
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       for (const AttentionTestShape& shape : attention_shapes(type, seed)) {
-        SCOPED_TRACE("heads of " + std::to_string(shape.head_dim) + ", " + std::string(table.table->name));
-        const int lengths[] = {1, 63, 64, 65, 130, 250};
-        compare_attention<Cached>(table,
-                                  {shape, lengths[(seed + static_cast<uint64_t>(shape.head_dim)) % 6], seed},
-                                  table.width == 8 ? width8 : width16, comparison);
+        SCOPED_TRACE("heads of " + std::to_string(shape.head_dim) + ", " + std::string(table->name));
+        const int lengths[] = {1, 63, 64, 130, 250, 256, 600};
+        compare_attention<Cached>(*table,
+                                  {shape, lengths[(seed + static_cast<uint64_t>(shape.head_dim)) % 7], seed},
+                                  kernel, comparison);
       }
     }
   }
@@ -72,20 +72,16 @@ void expect_equal_attention(DType type, KernelName width8, KernelName width16) {
 }
 
 TEST(DeviceAttention, F32EqualsTheTables) {
-  expect_equal_attention<simt::CachedF32>(DType::kF32, KernelName::kAttentionF32Width8,
-                                          KernelName::kAttentionF32Width16);
+  expect_equal_attention<simt::CachedF32>(DType::kF32, KernelName::kAttentionF32);
 }
 TEST(DeviceAttention, Bf16EqualsTheTables) {
-  expect_equal_attention<simt::CachedBf16>(DType::kBF16, KernelName::kAttentionBf16Width8,
-                                           KernelName::kAttentionBf16Width16);
+  expect_equal_attention<simt::CachedBf16>(DType::kBF16, KernelName::kAttentionBf16);
 }
 TEST(DeviceAttention, F16EqualsTheTables) {
-  expect_equal_attention<simt::CachedF16>(DType::kF16, KernelName::kAttentionF16Width8,
-                                          KernelName::kAttentionF16Width16);
+  expect_equal_attention<simt::CachedF16>(DType::kF16, KernelName::kAttentionF16);
 }
 TEST(DeviceAttention, Q8EqualsTheTables) {
-  expect_equal_attention<simt::CachedQ8>(DType::kQ8_0, KernelName::kAttentionQ8Width8,
-                                         KernelName::kAttentionQ8Width16);
+  expect_equal_attention<simt::CachedQ8>(DType::kQ8_0, KernelName::kAttentionQ8);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ using F16ProductArgs = FloatProductArgs<F16Weights>;
 using Bf16ProductArgs = FloatProductArgs<Bf16Weights>;
 
 inline constexpr int kStretch = 256;
+inline constexpr int kChains = 4;
 inline constexpr int kRowPairs = kTileRows / 2;
 
 // Shared memory: the sums of a stretch of each warp, then the outputs.
@@ -47,7 +48,7 @@ struct FloatMemory {
 };
 
 // The sums of a stretch: lane 16p + f has feature f and rows 2i + p.
-template <typename Numbers, int kChains>
+template <typename Numbers>
 SIMT_PART void add_stretch(const FloatProductArgs<Numbers>& args, int panel, int first_row, int begin,
                            Floats (&sums)[kRowPairs]) {
   const Ints lane = lane_id();
@@ -86,7 +87,7 @@ SIMT_PART void add_stretch(const FloatProductArgs<Numbers>& args, int panel, int
 
 // A block takes a panel and eight rows. Its warps take stretches in turn, and a lane for each output adds
 // them in order.
-template <typename Numbers, int kChains>
+template <typename Numbers>
 SIMT void float_rows(const Block& block, const FloatProductArgs<Numbers>& args) {
   const int panels = (args.n + kPanelFeatures - 1) / kPanelFeatures;
   const int panel = block.index() % panels, first_row = block.index() / panels * kTileRows;
@@ -98,7 +99,7 @@ SIMT void float_rows(const Block& block, const FloatProductArgs<Numbers>& args) 
     const int own = begin + block.warp() * kStretch;
     if (own < args.k) {
       Floats sums[kRowPairs];
-      add_stretch<Numbers, kChains>(args, panel, first_row, own, sums);
+      add_stretch<Numbers>(args, panel, first_row, own, sums);
       SIMT_UNROLL
       for (int i = 0; i < kRowPairs; ++i)
         shared.put(lane + Ints(block.warp() * kTileSums + i * kWarp), sums[i]);

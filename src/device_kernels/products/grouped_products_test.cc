@@ -20,8 +20,7 @@ struct DeviceProducts {
     simt::GroupedProductArgs args{
         .weights = matrix.grouped(), .x = x.inputs(), .y = rows_of(eight_warps), .y_stride = n};
     const int panels = (n + 15) / 16;
-    simt::LaunchShape few{
-        .blocks = panels * x.padded / 8, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes};
+    LaunchShape few{.blocks = panels * x.padded / 8, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes};
     run_kernel(few_rows_of(matrix.form), args, few, seed);
     args.y = rows_of(two_warps);
     few.warps = 2;
@@ -63,10 +62,10 @@ TEST_P(DeviceProduct, EqualsTheTables) {
   const int block = static_cast<int>(std::max<int64_t>(32, block_elements(GetParam())));
   const std::pair<int, int> shapes[] = {{16, block}, {33, 3 * block}, {70, block * (768 / block)}};
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       for (const auto& [n, k] : shapes) {
         for (const int rows : {1, 3, 8, 9, 40})
-          compare_products(*table.table, {GetParam(), n, k, rows, seed}, comparison);
+          compare_products(*table, {GetParam(), n, k, rows, seed}, comparison);
       }
     }
   }

@@ -84,32 +84,26 @@ void add_plain_outputs(const DeviceMatrix& matrix, const Floats& x, const PlainC
   }
 }
 
-void compare_plain(const ComparedTable& table, const PlainCase& one, BitComparison& comparison) {
+void compare_plain(const KernelTable& table, const PlainCase& one, BitComparison& comparison) {
   SCOPED_TRACE(std::string(dtype_name(one.type)) + " " + std::to_string(one.n) + " x " +
                std::to_string(one.k) + ", " + std::to_string(one.rows) + " rows");
-  const auto packed = pack_matrix(*table.table, random_matrix(one.type, one.n, one.k, one.seed).view());
+  const auto packed = pack_matrix(table, random_matrix(one.type, one.n, one.k, one.seed).view());
   ASSERT_TRUE(packed.ok()) << packed.error().message;
   const auto matrix = device_matrix(*packed);
   ASSERT_TRUE(matrix.ok()) << matrix.error().message;
   Floats x = adversarial_floats(static_cast<size_t>(one.rows * one.k), one.seed + 3);
   if (one.rows > 2) std::fill_n(x.begin() + one.k, one.k, 0.0F);
-  const Floats expected = product(*table.table, *packed, x, one.rows, 1);
-  const int shift = table.width == 8 ? 0 : 3;
-  const auto kernel = [shift](KernelName name) {
-    return static_cast<KernelName>(static_cast<int>(name) + shift);
-  };
+  const Floats expected = product(table, *packed, x, one.rows, 1);
   switch (one.type) {
     case DType::kI8:
       return add_channel_outputs(*matrix, x, one, expected, comparison);
     case DType::kF32:
-      return add_plain_outputs<simt::F32Weights>(*matrix, x, one, kernel(KernelName::kF32RowsWidth8),
-                                                 expected, comparison);
+      return add_plain_outputs<simt::F32Weights>(*matrix, x, one, KernelName::kF32Rows, expected, comparison);
     case DType::kF16:
-      return add_plain_outputs<simt::F16Weights>(*matrix, x, one, kernel(KernelName::kF16RowsWidth8),
-                                                 expected, comparison);
+      return add_plain_outputs<simt::F16Weights>(*matrix, x, one, KernelName::kF16Rows, expected, comparison);
     default:
-      return add_plain_outputs<simt::Bf16Weights>(*matrix, x, one, kernel(KernelName::kBf16RowsWidth8),
-                                                  expected, comparison);
+      return add_plain_outputs<simt::Bf16Weights>(*matrix, x, one, KernelName::kBf16Rows, expected,
+                                                  comparison);
   }
 }
 
@@ -119,10 +113,10 @@ TEST_P(DevicePlainProduct, EqualsTheTables) {
   OUTRIDER_REQUIRE_TABLES();
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       for (const auto& [n, k] : {std::pair(16, 31), {33, 300}, {70, 1100}}) {
         for (const int rows : {1, 2, 8, 9, 40})
-          compare_plain(table, {GetParam(), n, k, rows, seed}, comparison);
+          compare_plain(*table, {GetParam(), n, k, rows, seed}, comparison);
       }
     }
   }

@@ -50,10 +50,10 @@ TEST(DeviceActivation, EqualsTheTables) {
                                            {Activation::kClampedSwiglu, KernelName::kClampedSwiglu}}) {
     BitComparison comparison;
     for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-      for (const ComparedTable& table : compared_tables()) {
+      for (const KernelTable* table : compared_tables()) {
         for (const int dim : {16, 33, 160, 2050}) {
           const int rows = static_cast<int>(1 + seed % 4);
-          compare_activation(*table.table, {activation, kernel, rows, dim, seed % 2 == 0, seed}, comparison);
+          compare_activation(*table, {activation, kernel, rows, dim, seed % 2 == 0, seed}, comparison);
         }
       }
     }
@@ -65,10 +65,10 @@ TEST(DeviceSoftcap, EqualsTheTables) {
   OUTRIDER_REQUIRE_TABLES();
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       const int count = static_cast<int>(1000 + seed);
       Floats x = adversarial_floats(static_cast<size_t>(count), seed), expected = x;
-      table.table->softcap({expected.data(), count, 30.0F}, Worker{});
+      table->softcap({expected.data(), count, 30.0F}, Worker{});
       run_kernel(KernelName::kSoftcap, simt::SoftcapArgs{rows_of(x), count, 30.0F},
                  {.blocks = count / 128 + 1, .warps = 4}, seed);
       comparison.add(expected, x);

@@ -15,18 +15,18 @@ TEST(DeviceRope, EqualsTheTables) {
   OUTRIDER_REQUIRE_TABLES();
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       for (const auto& [dim, rotated] : {std::pair(16, 16), {80, 40}, {128, 128}, {64, 50}}) {
         const int rows = 3, heads = static_cast<int>(1 + seed % 5);
         Floats x = adversarial_floats(static_cast<size_t>(rows * heads * dim), seed), expected = x;
         const Floats rotations = random_floats(static_cast<size_t>(rows * rotated), seed + 1);
-        table.table->rope({.x = expected.data(),
-                           .rotations = rotations.data(),
-                           .rows = rows,
-                           .heads = heads,
-                           .head_dim = dim,
-                           .rotated = rotated},
-                          Worker{});
+        table->rope({.x = expected.data(),
+                     .rotations = rotations.data(),
+                     .rows = rows,
+                     .heads = heads,
+                     .head_dim = dim,
+                     .rotated = rotated},
+                    Worker{});
         run_kernel(KernelName::kRope,
                    simt::RopeArgs{.x = rows_of(x),
                                   .rotations = {rotations.data(), std::ssize(rotations)},
@@ -94,10 +94,9 @@ void expect_equal_stores(DType type, KernelName kernel) {
   OUTRIDER_REQUIRE_TABLES();
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       for (const int dim : {16, 64, 80, 256}) {
-        compare_stores<Cached>(*table.table, {type, kernel, static_cast<int>(1 + seed % 4), dim, seed},
-                               comparison);
+        compare_stores<Cached>(*table, {type, kernel, static_cast<int>(1 + seed % 4), dim, seed}, comparison);
       }
     }
   }

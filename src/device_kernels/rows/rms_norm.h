@@ -5,76 +5,87 @@
 
 namespace outrider::simt {
 
-// x += delta; y = x / sqrt(mean of x * x + epsilon) * weight, row by row. Rows of x and y may have gaps, so
-// that heads of a row can be rows.
-struct RmsNormArgs {
-  Rows<float> x;            // [rows, x_stride]
-  Rows<const float> delta;  // [rows, dim]; null: none
-  Weights<float> weight;    // [dim]; null: nothing is normalized
-  Rows<float> y;            // [rows, y_stride]
+// The numbers that a norm is taken of: each row has `parts` of `dim` numbers side by side, which are
+// normalized one by one.
+struct NormParts {
   int rows;
+  int parts;
   int dim;
-  int x_stride;
+  int x_stride;  // from row to row
   int y_stride;
+  int weight_stride;  // from part to part; 0: all have the same weights
   float epsilon;
+
+  SIMT int count() const { return rows * parts; }
+  SIMT int64_t x_place(int item) const {
+    return static_cast<int64_t>(item / parts) * x_stride + item % parts * dim;
+  }
+  SIMT int64_t y_place(int item) const {
+    return static_cast<int64_t>(item / parts) * y_stride + item % parts * dim;
+  }
+  SIMT int64_t weight_place(int item) const { return static_cast<int64_t>(item % parts) * weight_stride; }
 };
 
-// The sum of squares in four vectors of kWidth chains, as a CPU's table with vectors of that width has it;
-// the last numbers of a row go to the first vector.
-template <int kWidth>
+// x += delta; y = x / sqrt(mean of x * x + epsilon) * weight, part by part.
+struct RmsNormArgs {
+  Rows<float> x;
+  Rows<const float> delta;  // [rows, parts, dim]; null: none
+  Weights<float> weight;    // null: nothing is normalized
+  Rows<float> y;            // may be x
+  NormParts of;
+};
+
+// The sum of squares in four times kSumChains chains; the last numbers of a row go to the first ones.
 SIMT_PART Floats sum_of_squares(const Rows<float>& x, int dim) {
-  constexpr int kRegisters = kWidth * 4 / kWarp;
+  constexpr int kRegisters = 4 * kSumChains / kWarp;
   const Ints lane = lane_id();
   Floats chains[kRegisters];
   SIMT_UNROLL
   for (int r = 0; r < kRegisters; ++r) chains[r] = Floats(0.0F);
   int i = 0;
-  for (; i + 4 * kWidth <= dim; i += 4 * kWidth) {
+  for (; i + 4 * kSumChains <= dim; i += 4 * kSumChains) {
     SIMT_UNROLL
     for (int r = 0; r < kRegisters; ++r) {
       const Floats v = x.load(lane + Ints(i + r * kWarp));
       chains[r] = fma_rn(v, v, chains[r]);
     }
   }
-  const Bools in_first = lane < Ints(kWidth);
-  for (; i < dim; i += kWidth) {
+  const Bools in_first = lane < Ints(kSumChains);
+  for (; i < dim; i += kSumChains) {
     const Floats v = x.load_if(in_first && lane + Ints(i) < Ints(dim), lane + Ints(i), 0.0F);
     chains[0] = select(in_first, fma_rn(v, v, chains[0]), chains[0]);
   }
-  // (first + second) + (third + fourth) vector
+  // (first + second) + (third + fourth) chains
   SIMT_UNROLL
-  for (int r = 0; r < kRegisters; ++r) chains[r] = add_rn(chains[r], shuffle_xor(chains[r], kWidth));
-  Floats sum = chains[0];
-  if (kRegisters == 1) sum = add_rn(sum, shuffle_xor(sum, 2 * kWidth));
-  if (kRegisters == 2) sum = add_rn(sum, chains[kRegisters - 1]);
-  return sum_lanes(sum, kWidth);
+  for (int r = 0; r < kRegisters; ++r) chains[r] = add_rn(chains[r], shuffle_xor(chains[r], kSumChains));
+  return sum_lanes(add_rn(chains[0], chains[1]), kSumChains);
 }
 
-// A warp takes a row.
-template <int kWidth>
+// A warp takes a part of a row.
 SIMT void rms_norm(const Block& block, const RmsNormArgs& args) {
-  const int row = block.index() * block.warps() + block.warp();
-  if (row >= args.rows) return;
+  const int item = block.index() * block.warps() + block.warp(), dim = args.of.dim;
+  if (item >= args.of.count()) return;
   block.wait_for_previous();
   const Ints lane = lane_id();
-  const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride);
+  const auto x = args.x.from(args.of.x_place(item));
   if (!args.delta.is_null()) {
-    const auto delta = args.delta.from(static_cast<int64_t>(row) * args.dim);
-    for (int first = 0; first < args.dim; first += kWarp) {
+    const auto delta = args.delta.from(static_cast<int64_t>(item) * dim);
+    for (int first = 0; first < dim; first += kWarp) {
       const Ints i = lane + Ints(first);
-      const Bools in = i < Ints(args.dim);
+      const Bools in = i < Ints(dim);
       x.store_if(in, i, add_rn(x.load_if(in, i, 0.0F), delta.load_if(in, i, 0.0F)));
     }
     block.sync_warp();
   }
   if (args.weight.is_null()) return;
-  const Floats mean = div_rn(sum_of_squares<kWidth>(x, args.dim), Floats(to_float(args.dim)));
-  const Floats scale = div_rn(Floats(1.0F), sqrt_rn(add_rn(mean, Floats(args.epsilon))));
-  const auto y = args.y.from(static_cast<int64_t>(row) * args.y_stride);
-  for (int first = 0; first < args.dim; first += kWarp) {
+  const Floats mean = div_rn(sum_of_squares(x, dim), Floats(to_float(dim)));
+  const Floats scale = div_rn(Floats(1.0F), sqrt_rn(add_rn(mean, Floats(args.of.epsilon))));
+  const auto weight = args.weight.from(args.of.weight_place(item));
+  const auto y = args.y.from(args.of.y_place(item));
+  for (int first = 0; first < dim; first += kWarp) {
     const Ints i = lane + Ints(first);
-    const Bools in = i < Ints(args.dim);
-    y.store_if(in, i, mul_rn(mul_rn(x.load_if(in, i, 0.0F), scale), args.weight.load_if(in, i, 0.0F)));
+    const Bools in = i < Ints(dim);
+    y.store_if(in, i, mul_rn(mul_rn(x.load_if(in, i, 0.0F), scale), weight.load_if(in, i, 0.0F)));
   }
 }
 

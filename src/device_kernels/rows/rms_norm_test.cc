@@ -16,50 +16,122 @@ struct NormCase {
   uint64_t seed;
 };
 
+simt::NormParts parts_of(const NormCase& one) {
+  return {.rows = one.rows,
+          .parts = 1,
+          .dim = one.dim,
+          .x_stride = one.dim,
+          .y_stride = one.dim,
+          .weight_stride = 0,
+          .epsilon = 1e-5F};
+}
+
 // x + delta and its norm by the device kernel, for rows between two rows of NaN.
-void compare_norm(const ComparedTable& compared, const NormCase& one, BitComparison& comparison) {
+void compare_norm(const KernelTable& compared, const NormCase& one, BitComparison& comparison) {
   const auto size = static_cast<size_t>(one.rows * one.dim);
   Floats x = adversarial_floats(size, one.seed), delta = adversarial_floats(size, one.seed + 9);
   Floats weight = random_floats(static_cast<size_t>(one.dim), one.seed + 5);
   if (one.rows > 2) std::fill_n(x.begin() + one.dim, one.dim, std::numeric_limits<float>::quiet_NaN());
   Floats sum = x, expected(size);
   for (size_t i = 0; one.has_delta && i < size; ++i) sum[i] += delta[i];
-  compared.table->rms_norm({.x = sum.data(),
-                            .weight = weight.data(),
-                            .y = expected.data(),
-                            .rows = one.rows,
-                            .dim = one.dim,
-                            .epsilon = 1e-5F},
-                           Worker{});
+  compared.rms_norm({.x = sum.data(),
+                     .weight = weight.data(),
+                     .y = expected.data(),
+                     .rows = one.rows,
+                     .dim = one.dim,
+                     .epsilon = 1e-5F},
+                    Worker{});
   Floats y(size, 7.0F);
-  simt::RmsNormArgs args{.x = rows_of(x),
-                         .delta = {},
-                         .weight = weights_of_test(weight),
-                         .y = rows_of(y),
-                         .rows = one.rows,
-                         .dim = one.dim,
-                         .x_stride = one.dim,
-                         .y_stride = one.dim,
-                         .epsilon = 1e-5F};
+  simt::RmsNormArgs args{
+      .x = rows_of(x), .delta = {}, .weight = weights_of_test(weight), .y = rows_of(y), .of = parts_of(one)};
   if (one.has_delta) args.delta = rows_of(std::as_const(delta));
-  run_kernel(compared.width == 8 ? KernelName::kRmsNorm8 : KernelName::kRmsNorm16, args,
+  run_kernel(KernelName::kRmsNorm, args,
              {.blocks = (one.rows + one.warps - 1) / one.warps, .warps = one.warps}, one.seed);
   comparison.add(expected, y);
   comparison.add(sum, x);
 }
 
-TEST(DeviceRmsNorm, EqualsTheTables) {
-  OUTRIDER_REQUIRE_TABLES();
+// The norm of rows around their mean, in place.
+void compare_layer_norm(const KernelTable& compared, const NormCase& one, BitComparison& comparison) {
+  const auto size = static_cast<size_t>(one.rows * one.dim);
+  Floats x = adversarial_floats(size, one.seed), expected(size);
+  const Floats weight = random_floats(static_cast<size_t>(one.dim), one.seed + 5);
+  const Floats bias = random_floats(static_cast<size_t>(one.dim), one.seed + 6);
+  compared.layer_norm({.x = x.data(),
+                       .weight = weight.data(),
+                       .y = expected.data(),
+                       .rows = one.rows,
+                       .dim = one.dim,
+                       .epsilon = 1e-5F,
+                       .bias = one.has_delta ? bias.data() : nullptr},
+                      Worker{});
+  const simt::LayerNormArgs args{.x = rows_of(std::as_const(x)),
+                                 .weight = weights_of_test(weight),
+                                 .bias = one.has_delta ? weights_of_test(bias) : simt::Weights<float>{},
+                                 .y = rows_of(x),
+                                 .of = parts_of(one)};
+  run_kernel(KernelName::kLayerNorm, args,
+             {.blocks = (one.rows + one.warps - 1) / one.warps, .warps = one.warps}, one.seed);
+  comparison.add(expected, x);
+}
+
+using CompareNorm = void (*)(const KernelTable&, const NormCase&, BitComparison&);
+
+void expect_equal_norms(CompareNorm compare) {
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
-    for (const ComparedTable& table : compared_tables()) {
+    for (const KernelTable* table : compared_tables()) {
       for (const int dim : {16, 48, 64, 160, 576, 2048, 2050}) {
         for (const int rows : {1, 5})
-          compare_norm(table, {rows, dim, seed % 2 == 0, seed % 3 == 0 ? 2 : 8, seed}, comparison);
+          compare(*table, {rows, dim, seed % 2 == 0, seed % 3 == 0 ? 2 : 8, seed}, comparison);
       }
     }
   }
   EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST(DeviceNorms, RmsNormEqualsTheTables) {
+  OUTRIDER_REQUIRE_TABLES();
+  expect_equal_norms(compare_norm);
+}
+
+// Heads within rows, each with its own weights, in place.
+TEST(DeviceNorms, PartsOfRows) {
+  OUTRIDER_REQUIRE_TABLES();
+  constexpr int kRows = 3, kParts = 4, kDim = 48, kStride = 250;
+  const KernelTable& compared = *compared_tables().back();
+  Floats x = random_floats(kRows * kStride, 1), expected = x;
+  const Floats weight = random_floats(kParts * kDim, 2);
+  for (int item = 0; item < kRows * kParts; ++item) {
+    float* part = expected.data() + item / kParts * kStride + item % kParts * kDim;
+    compared.rms_norm({.x = part,
+                       .weight = weight.data() + item % kParts * kDim,
+                       .y = part,
+                       .rows = 1,
+                       .dim = kDim,
+                       .epsilon = 1e-5F},
+                      Worker{});
+  }
+  const simt::RmsNormArgs args{.x = rows_of(x),
+                               .delta = {},
+                               .weight = weights_of_test(weight),
+                               .y = rows_of(x),
+                               .of = {.rows = kRows,
+                                      .parts = kParts,
+                                      .dim = kDim,
+                                      .x_stride = kStride,
+                                      .y_stride = kStride,
+                                      .weight_stride = kDim,
+                                      .epsilon = 1e-5F}};
+  run_kernel(KernelName::kRmsNorm, args, {.blocks = 6, .warps = 2});
+  BitComparison comparison;
+  comparison.add(expected, x);
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST(DeviceNorms, LayerNormEqualsTheTables) {
+  OUTRIDER_REQUIRE_TABLES();
+  expect_equal_norms(compare_layer_norm);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "device/device.h"
 #include "device_kernels/simt/fault.h"
 
 namespace outrider::simt {
@@ -15,22 +16,6 @@ namespace outrider::simt {
 struct Block;
 // A kernel, compiled for this machine.
 using EmulatedKernel = void (*)(const Block& block, const void* args);
-
-struct LaunchShape {
-  int blocks = 1;
-  int warps = 1;  // of a block
-  int shared_bytes = 0;
-};
-
-struct EmulationOptions {
-  uint64_t seed = 0;
-  bool checks_races = false;  // takes several times as long
-  // Mistakes for tests, made in every warp: this barrier of the block is none (counted from 0), or waits for
-  // copies or for previous launches do nothing.
-  int skipped_barrier = -1;
-  bool skips_copy_waits = false;
-  bool skips_wait_for_previous = false;
-};
 
 struct EmulationReport {
   std::array<int64_t, kFaults> faults = {};

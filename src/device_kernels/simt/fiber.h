@@ -6,7 +6,7 @@
 
 namespace outrider::simt {
 
-// A function on a stack of its own, which gives way to its owner and is continued by it, all on one thread.
+// A function on a separate stack, which gives way to its owner and is continued by it, all on one thread.
 // It never returns. Sanitizers are told of every switch.
 class Fiber {
  public:

@@ -42,6 +42,9 @@ using Rows = Global<T, Kind::kRows>;
 template <typename T>
 using List = Global<const T, Kind::kList>;
 
+// The order of f32 sums, as in kernels/simd/sum_chains.h: number i belongs to chain i % kSumChains.
+inline constexpr int kSumChains = 16;
+
 // Combines the numbers of `width` neighbouring lanes, which all get the result: lane i is first combined with
 // lane i + width / 2. This is the order in which a CPU's vector of that width adds its lanes.
 SIMT Floats sum_lanes(Floats x, int width) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/scheduler.h"
 #include "kv/kv_cache.h"
@@ -21,6 +22,7 @@ struct StepParts {
   SpeculationPolicy* policy = nullptr;
   SpeculationLimits* speculation_limits = nullptr;
   int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)
+  std::span<const TokenId> unused_tokens = {};           // ids among them that are never chosen
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // for requests that name no rule
   const SpeculativeOptions* options = nullptr;           // parameters of the lossy rules
   ForwardBatch::Limits limits;                           // limits of one forward pass

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step/target_walk.h"
 
+#include <limits>
+
 #include "sampling/token_mask.h"
 
 namespace outrider {
 
-void TargetWalk::start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits) {
+void TargetWalk::start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits,
+                       std::span<const TokenId> unused) {
   sequence_ = &sequence;
   tree_ = &tree;
   logits_ = logits;
+  unused_ = unused;
   node_ = -1;
   state_ = sequence.constraint_state();
 }
@@ -26,7 +30,17 @@ std::span<const float> TargetWalk::reach(int node) {
     mask_logits(row_, constraint->allowed(state_), masked_);
     row_ = masked_;
   }
+  if (!unused_.empty()) leave_out_unused();
   return row_;
+}
+
+void TargetWalk::leave_out_unused() {
+  if (row_.data() != masked_.data()) masked_.assign(row_.begin(), row_.end());
+  for (const TokenId token : unused_) {
+    if (static_cast<size_t>(token) < masked_.size())
+      masked_[static_cast<size_t>(token)] = -std::numeric_limits<float>::infinity();
+  }
+  row_ = masked_;
 }
 
 void TargetWalk::finish() {

@@ -15,12 +15,13 @@ namespace outrider {
 // the history that penalties count, and the state of the constraint.
 class TargetWalk {
  public:
-  // logits: one row per node of the tree.
-  void start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits);
+  // logits: one row per node of the tree. `unused` ids are never chosen; they must outlive the walk.
+  void start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits,
+             std::span<const TokenId> unused);
 
-  // The logits that the distribution after `node` is built from; logits of tokens that the constraint forbids
-  // are -infinity. `node` is the node reached last or a child of it, and at first the root. The result lives
-  // until the next node.
+  // The logits that the distribution after `node` is built from; logits of unused ids and of tokens that the
+  // constraint forbids are -infinity. `node` is the node reached last or a child of it, and at first the
+  // root. The result lives until the next node.
   std::span<const float> reach(int node);
   int node() const { return node_; }  // reached last; -1 before the root
 
@@ -28,13 +29,16 @@ class TargetWalk {
   void finish();
 
  private:
+  void leave_out_unused();
+
   Sequence* sequence_ = nullptr;
   const TokenTree* tree_ = nullptr;
   LogitRows logits_;
+  std::span<const TokenId> unused_;
   int node_ = -1;
   TokenConstraint::State state_ = TokenConstraint::kDead;  // after node_
   std::span<const float> row_;                             // logits after node_
-  std::vector<float> masked_;                              // row_ under the constraint's mask
+  std::vector<float> masked_;                              // row_ without what is never chosen
 };
 
 }  // namespace outrider

@@ -39,7 +39,7 @@ void VerifyStage::verify_tree(SequenceStep& step, const LogitRows& logits) {
   step_ = &step;
   empty_node_ = -1;
   if (step.rule == AcceptanceRule::kRelaxed) untruncated_ = without_truncation(sequence.request().sampling);
-  walk_.start(sequence, step.tree, logits);
+  walk_.start(sequence, step.tree, logits, parts_.unused_tokens);
   // A lambda that captures one pointer fits into a std::function without allocation.
   verify({.tree = &step.tree,
           .target_distribution = [this](int node) -> const Distribution& { return distribution_after(node); },

@@ -121,14 +121,10 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, co
 // spelling.
 Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& tokenizer, ModelConfig* config) {
   std::vector<TokenId>& stops = config->stop_tokens;
-  for (const char* key :
-       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    OUTRIDER_TRY(const auto id, metadata.integer(key));
-    if (!id) continue;
-    if (*id < 0 || *id >= static_cast<int64_t>(tokenizer.pieces.size())) {
-      return metadata.fail(std::string(key) + " is outside the vocabulary");
-    }
-    stops.push_back(static_cast<TokenId>(*id));
+  if (tokenizer.eos) stops.push_back(*tokenizer.eos);
+  for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    OUTRIDER_TRY(const auto id, metadata.token_id(key, tokenizer.pieces.size()));
+    if (id) stops.push_back(*id);
   }
   for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
     if (tokenizer.attributes[id] != TokenAttribute::kControl) continue;

@@ -3,6 +3,7 @@
 // model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -14,6 +15,7 @@
 #include "formats/gguf/test_gguf.h"
 #include "formats/model_file.h"
 #include "formats/test_outcome.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 namespace {
@@ -263,7 +265,7 @@ std::vector<HostileCase> layer_cases() {
        "rope.scaling.factor is missing"},
       {"linear without a factor", [](File& f) { f.key("llama.rope.scaling.type") = text("linear"); },
        "rope.scaling.factor is missing"},
-      {"rope factor 0", [](File& f) { f.key("llama.rope.scale_linear") = f32(0.0f); }, "RoPE factor"},
+      {"rope factor -1", [](File& f) { f.key("llama.rope.scale_linear") = f32(-1.0f); }, "RoPE factor"},
       {"window 2^31", [](File& f) { f.key("llama.attention.sliding_window") = u32(1u << 31); },
        "sliding window"},
       {"split.no 3 of 2",
@@ -345,16 +347,7 @@ std::vector<HostileCase> tokenizer_cases() {
 
 std::vector<HostileCase> special_token_cases() {
   return {
-      {"eos outside", [](File& f) { f.key("tokenizer.ggml.eos_token_id") = u32(5); },
-       "outside the vocabulary"},
-      {"eos 2^32-1", [](File& f) { f.key("tokenizer.ggml.eos_token_id") = u32(~0u); },
-       "outside the vocabulary"},
-      {"bos -1", [](File& f) { f.key("tokenizer.ggml.bos_token_id") = i32(-1); }, "outside the vocabulary"},
-      {"eot outside", [](File& f) { f.key("tokenizer.ggml.eot_token_id") = u32(99); },
-       "outside the vocabulary"},
       {"add_bos as u32", [](File& f) { f.key("tokenizer.ggml.add_bos_token") = u32(1); }, "must be a bool"},
-      {"chat template as bool", [](File& f) { f.key("tokenizer.chat_template") = boolean(1); },
-       "must be a string"},
   };
 }
 
@@ -418,6 +411,64 @@ TEST(GgufHostileTest, EndsOfTurnsAreKnownByTheirSpelling) {
     const auto model = open_model(directory.write("model.gguf", file.serialize().bytes));
     ASSERT_TRUE(model.ok()) << model.error().message;
     EXPECT_EQ(model->config.stop_tokens, (std::vector<TokenId>{1, 2})) << piece;
+  }
+}
+
+// Older converters wrote -1 and ids past the end for tokens that a model does not have.
+TEST(GgufHostileTest, SpecialTokensOutsideTheVocabularyAreNone) {
+  const TemporaryDirectory directory;
+  const auto open = [&](const char* key, const Value& value) {
+    File file = tiny_model();
+    file.key(key) = value;
+    testing::internal::CaptureStderr();
+    auto model = open_model(directory.write("model.gguf", file.serialize().bytes));
+    const std::string warning = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
+    EXPECT_NE(warning.find(key), std::string::npos) << warning;
+    EXPECT_TRUE(model.ok()) << model.error().message;
+    return model;
+  };
+  for (const Value& outside : {u32(5), u32(~0u), i32(-1)}) {
+    EXPECT_FALSE(open("tokenizer.ggml.padding_token_id", outside)->tokenizer.pad);
+    EXPECT_FALSE(open("tokenizer.ggml.unknown_token_id", outside)->tokenizer.unknown);
+    EXPECT_EQ(open("tokenizer.ggml.eot_token_id", outside)->config.stop_tokens, std::vector<TokenId>{2});
+    const auto without_bos = open("tokenizer.ggml.bos_token_id", outside);
+    EXPECT_TRUE(Tokenizer::create(without_bos->tokenizer).ok());
+    EXPECT_FALSE(without_bos->tokenizer.add_bos);
+    EXPECT_TRUE(open("tokenizer.ggml.eos_token_id", outside)->config.stop_tokens.empty());
+  }
+}
+
+TEST(GgufHostileTest, TemplatesGetTheSpecialTokens) {
+  const TemporaryDirectory directory;
+  File file = tiny_model();
+  file.key("tokenizer.ggml.padding_token_id") = u32(3);
+  file.key("tokenizer.ggml.unknown_token_id") = u32(0);
+  const auto model = open_model(directory.write("model.gguf", file.serialize().bytes));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const std::vector<std::pair<std::string, std::string>> expected = {{"unk_token", "<unk>"},
+                                                                     {"pad_token", "a"}};
+  EXPECT_EQ(model->tokenizer.template_tokens, expected);
+}
+
+TEST(GgufHostileTest, ATemplateThatIsNoTextBlocksNothingElse) {
+  const TemporaryDirectory directory;
+  File file = tiny_model();
+  file.key("tokenizer.chat_template") = boolean(1);
+  const auto model = open_model(directory.write("model.gguf", file.serialize().bytes));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_NE(model->chat_template_problem.find("must be a string"), std::string::npos);
+}
+
+TEST(GgufHostileTest, ALinearFactorOfZeroIsNone) {
+  const TemporaryDirectory directory;
+  for (const char* key : {"llama.rope.scale_linear", "llama.rope.scaling.factor"}) {
+    File file = tiny_model();
+    file.key(key) = f32(0.0f);
+    if (std::string_view(key).ends_with("factor")) file.key("llama.rope.scaling.type") = text("linear");
+    const auto model = open_model(directory.write("model.gguf", file.serialize().bytes));
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    EXPECT_EQ(model->config.ropes.front().scaling.kind, RopeScalingKind::kNone);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/gguf/gguf_metadata.h"
 
+#include "base/log.h"
+
 namespace outrider {
 
 template <typename T>
@@ -17,6 +19,16 @@ Result<std::optional<T>> GgufMetadata::get(std::string_view key, std::string_vie
 
 Result<std::optional<int64_t>> GgufMetadata::integer(std::string_view key) const {
   return get(key, "an integer", &GgufValue::integer);
+}
+
+Result<std::optional<TokenId>> GgufMetadata::token_id(std::string_view key, size_t vocabulary) const {
+  OUTRIDER_TRY(const auto id, integer(key));
+  if (!id) return std::optional<TokenId>();
+  if (*id >= 0 && *id < static_cast<int64_t>(vocabulary)) return std::optional(static_cast<TokenId>(*id));
+  log_warning(fail(std::string(key) + " is " + std::to_string(*id) + ", outside the vocabulary of " +
+                   std::to_string(vocabulary) + " tokens; it counts as none")
+                  .message);
+  return std::optional<TokenId>();
 }
 
 Result<std::optional<double>> GgufMetadata::number(std::string_view key) const {

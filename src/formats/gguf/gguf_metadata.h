@@ -9,6 +9,7 @@
 
 #include "formats/gguf/gguf.h"
 #include "outrider/result.h"
+#include "outrider/token.h"
 
 namespace outrider {
 
@@ -27,6 +28,11 @@ class GgufMetadata {
   Result<std::optional<std::vector<bool>>> booleans(std::string_view key) const;
   Result<std::optional<std::vector<float>>> floats(std::string_view key) const;
 
+  // A token below `vocabulary`. An id outside means "none" to the programs that wrote it, with a warning
+  // here.
+  Result<std::optional<TokenId>> token_id(std::string_view key, size_t vocabulary) const;
+
+  bool has(std::string_view key) const { return file_.find(key) != nullptr; }
   bool is_list(std::string_view key) const {
     const GgufValue* value = file_.find(key);
     return value != nullptr && value->is_array();

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/gguf/gguf_model.h"
 
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,6 +83,12 @@ void describe(const GgufFile& file, ModelFile* model) {
 
 }  // namespace
 
+bool begins_as_gguf(const fs::path& path) {
+  std::array<char, 4> magic = {};
+  return std::ifstream(path, std::ios::binary).read(magic.data(), magic.size()) &&
+         std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
 Result<GgufFile> read_gguf_shards(const fs::path& path, ModelStorage* storage) {
   OUTRIDER_TRY(GgufFile given, read_file(path, storage));
   OUTRIDER_TRY(const ShardInfo given_info, shard_info(given, path));
@@ -116,8 +125,13 @@ Result<ModelFile> open_gguf_model(const fs::path& path) {
   const std::string name = path.string();
   OUTRIDER_TRY(model.tokenizer, gguf_tokenizer_spec(file, name));
   OUTRIDER_TRY(model.config, gguf_model_config(file, model.tokenizer, name));
-  OUTRIDER_TRY(const auto chat_template, GgufMetadata(file, name).string("tokenizer.chat_template"));
-  model.chat_template = chat_template.value_or("");
+  model.chat_template_file = name;
+  const auto chat_template = GgufMetadata(file, name).string("tokenizer.chat_template");
+  if (chat_template.ok()) {
+    model.chat_template = chat_template->value_or("");
+  } else {
+    model.chat_template_problem = chat_template.error().message;
+  }
   const TensorLookup lookup = [&](const std::string& gguf_name) -> Result<TensorView> {
     const auto it = file.tensors.find(gguf_name);
     if (it == file.tensors.end()) return input_error(name + ": tensor " + gguf_name + " is missing");

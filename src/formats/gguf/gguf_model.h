@@ -10,6 +10,9 @@
 
 namespace outrider {
 
+// Whether a file is GGUF by its first bytes. Blobs of Ollama have no ending.
+bool begins_as_gguf(const std::filesystem::path& path);
+
 // Opens a GGUF file, or all shards of a model when any one of its "<stem>-00001-of-0000N.gguf" is given.
 // Errors: as open_model; a missing shard is named.
 Result<ModelFile> open_gguf_model(const std::filesystem::path& path);

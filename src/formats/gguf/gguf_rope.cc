@@ -44,18 +44,19 @@ Status read_gguf_yarn(const ArchitectureKeys& keys, RopeScaling* scaling) {
   return {};
 }
 
-Result<RopeScalingKind> gguf_scaling_kind(const ArchitectureKeys& keys, bool has_divisors,
-                                          bool has_long_divisors) {
+// Older files state a linear factor, `old_factor`. A factor of 0 means none.
+Result<RopeScalingKind> gguf_scaling_kind(const ArchitectureKeys& keys, const RopeScaling& scaling,
+                                          std::optional<double> factor, std::optional<double> old_factor) {
   OUTRIDER_TRY(const auto type, keys.string("rope.scaling.type"));
-  OUTRIDER_TRY(const auto old_factor, keys.number("rope.scale_linear"));
-  const std::string_view name = type.value_or(old_factor ? "linear" : "none");
+  const bool has_divisors = !scaling.frequency_divisors.empty();
+  const std::string_view name = type.value_or(old_factor.value_or(0) != 0 ? "linear" : "none");
   if (has_divisors && name != "none") {
     return keys.fail("rope_freqs.weight together with " + std::string(name) +
                      " RoPE scaling is not supported");
   }
-  if (has_long_divisors) return RopeScalingKind::kLongRope;
+  if (!scaling.long_divisors.empty()) return RopeScalingKind::kLongRope;
   if (has_divisors) return RopeScalingKind::kLlama3;
-  if (name == "none") return RopeScalingKind::kNone;
+  if (name == "none" || (name == "linear" && factor == 0)) return RopeScalingKind::kNone;
   if (name == "linear") return RopeScalingKind::kLinear;
   if (name == "yarn") return RopeScalingKind::kYarn;
   return keys.fail(
@@ -67,12 +68,10 @@ Status read_gguf_scaling(const GgufFile& file, const ArchitectureKeys& keys, int
                          RopeScaling* scaling) {
   OUTRIDER_TRY(scaling->frequency_divisors, read_row(file, keys, "rope_freqs.weight"));
   OUTRIDER_TRY(scaling->long_divisors, read_row(file, keys, "rope_factors_long.weight"));
-  OUTRIDER_TRY(scaling->kind, gguf_scaling_kind(keys, !scaling->frequency_divisors.empty(),
-                                                !scaling->long_divisors.empty()));
+  OUTRIDER_TRY(const auto old_factor, keys.number("rope.scale_linear"));
   OUTRIDER_TRY(auto factor, keys.number("rope.scaling.factor"));
-  if (!factor) {
-    OUTRIDER_TRY(factor, keys.number("rope.scale_linear"));
-  }
+  if (!factor) factor = old_factor;
+  OUTRIDER_TRY(scaling->kind, gguf_scaling_kind(keys, *scaling, factor, old_factor));
   OUTRIDER_TRY(const auto original, keys.integer("rope.scaling.original_context_length"));
   OUTRIDER_TRY(const auto attention_factor, keys.number("rope.scaling.attn_factor"));
   const bool needs_factor =

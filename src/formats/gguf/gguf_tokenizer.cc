@@ -134,21 +134,28 @@ constexpr TokenizerModel kModels[] = {
     {"gemma4", read_ranked_sentencepiece},
 };
 
+// Sets ids, and the tokens of chat templates.
 Status read_special_ids(const GgufMetadata& metadata, TokenizerSpec* spec) {
-  const std::pair<std::string_view, std::optional<TokenId>*> ids[] = {
-      {"tokenizer.ggml.bos_token_id", &spec->bos},
-      {"tokenizer.ggml.eos_token_id", &spec->eos},
-      {"tokenizer.ggml.unknown_token_id", &spec->unknown},
-      {"tokenizer.ggml.padding_token_id", &spec->pad},
+  std::optional<TokenId> separator, classifier, mask;
+  struct SpecialId {
+    std::string_view key;
+    std::optional<TokenId>* id;
+    std::string_view template_name;
   };
-  for (const auto& [key, id] : ids) {
-    OUTRIDER_TRY(const auto value, metadata.integer(key));
-    if (!value) continue;
-    if (*value < 0 || *value >= static_cast<int64_t>(spec->pieces.size())) {
-      return metadata.fail(std::string(key) + " is " + std::to_string(*value) +
-                           ", outside the vocabulary of " + std::to_string(spec->pieces.size()));
-    }
-    *id = static_cast<TokenId>(*value);
+  const SpecialId ids[] = {
+      {"tokenizer.ggml.bos_token_id", &spec->bos, ""},
+      {"tokenizer.ggml.eos_token_id", &spec->eos, ""},
+      {"tokenizer.ggml.unknown_token_id", &spec->unknown, "unk_token"},
+      {"tokenizer.ggml.padding_token_id", &spec->pad, "pad_token"},
+      {"tokenizer.ggml.seperator_token_id", &separator, "sep_token"},  // the format's spelling
+      {"tokenizer.ggml.cls_token_id", &classifier, "cls_token"},
+      {"tokenizer.ggml.mask_token_id", &mask, "mask_token"},
+  };
+  for (const SpecialId& special : ids) {
+    OUTRIDER_TRY(*special.id, metadata.token_id(special.key, spec->pieces.size()));
+    if (!*special.id || special.template_name.empty()) continue;
+    spec->template_tokens.emplace_back(special.template_name,
+                                       spec->pieces[static_cast<size_t>(**special.id)]);
   }
   return {};
 }
@@ -172,8 +179,8 @@ Result<TokenizerSpec> gguf_tokenizer_spec(const GgufFile& file, std::string_view
   OUTRIDER_RETURN_IF_ERROR(read_special_ids(metadata, &spec));
   OUTRIDER_TRY(const auto add_bos, metadata.boolean("tokenizer.ggml.add_bos_token"));
   OUTRIDER_TRY(const auto add_eos, metadata.boolean("tokenizer.ggml.add_eos_token"));
-  spec.add_bos = add_bos.value_or(spec.add_bos);
-  spec.add_eos = add_eos.value_or(spec.add_eos);
+  spec.add_bos = add_bos.value_or(spec.add_bos) && (spec.bos || !metadata.has("tokenizer.ggml.bos_token_id"));
+  spec.add_eos = add_eos.value_or(spec.add_eos) && (spec.eos || !metadata.has("tokenizer.ggml.eos_token_id"));
   return spec;
 }
 

@@ -9,7 +9,10 @@
 namespace outrider {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kMaxTemplateBytes = 1 << 20;
+constexpr std::string_view kJinjaFile = "chat_template.jinja";
 
 // Entries are {"name": ..., "template": ...}.
 Result<std::string> pick_default(const JsonObject& root, simdjson::dom::array templates) {
@@ -26,19 +29,24 @@ Result<std::string> pick_default(const JsonObject& root, simdjson::dom::array te
 
 }  // namespace
 
-Result<std::string> read_chat_template(const std::filesystem::path& directory) {
+fs::path chat_template_path(const fs::path& directory) {
   std::error_code ignored;
-  const auto jinja_path = directory / "chat_template.jinja";
-  if (std::filesystem::exists(jinja_path, ignored)) {
-    OUTRIDER_TRY(const MappedFile file, MappedFile::open(jinja_path));
+  const fs::path jinja_path = directory / kJinjaFile;
+  return fs::exists(jinja_path, ignored) ? jinja_path : directory / "tokenizer_config.json";
+}
+
+Result<std::string> read_chat_template(const fs::path& directory) {
+  std::error_code ignored;
+  const fs::path path = chat_template_path(directory);
+  if (!fs::exists(path, ignored)) return std::string();
+  if (path.filename() == kJinjaFile) {
+    OUTRIDER_TRY(const MappedFile file, MappedFile::open(path));
     if (file.bytes().size() > kMaxTemplateBytes) {
-      return input_error(jinja_path.string() + ": larger than the limit of 1 MiB");
+      return input_error(path.string() + ": larger than the limit of 1 MiB");
     }
     return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   }
-  const auto config_path = directory / "tokenizer_config.json";
-  if (!std::filesystem::exists(config_path, ignored)) return std::string();
-  OUTRIDER_TRY(const JsonFile document, JsonFile::read(config_path));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(path));
   const JsonObject& root = document.root();
   const auto element = root.find("chat_template");
   if (!element) return std::string();

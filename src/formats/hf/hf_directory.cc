@@ -71,6 +71,17 @@ std::string with_prefix(const TensorDirectory& tensors, const std::string& name)
   return name;
 }
 
+// A template that cannot be read blocks chats, and no other text.
+void take_chat_template(const fs::path& directory, ModelFile* model) {
+  model->chat_template_file = chat_template_path(directory).string();
+  Result<std::string> source = read_chat_template(directory);
+  if (source.ok()) {
+    model->chat_template = std::move(source).value();
+  } else {
+    model->chat_template_problem = source.error().message;
+  }
+}
+
 Result<ModelFile> read_configuration(const fs::path& directory) {
   ModelFile model;
   model.path = directory;
@@ -99,7 +110,7 @@ Result<ModelFile> describe_hf_directory(const fs::path& directory) {
   model.format = "no weights";
   OUTRIDER_TRY(std::optional<TokenizerSpec> tokenizer, read_tokenizer(directory));
   if (tokenizer) model.tokenizer = std::move(*tokenizer);
-  OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
+  take_chat_template(directory, &model);
   return model;
 }
 
@@ -108,7 +119,7 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(std::optional<TokenizerSpec> tokenizer, read_tokenizer(directory));
   if (!tokenizer) return input_error(directory.string() + ": tokenizer.json is missing");
   model.tokenizer = std::move(*tokenizer);
-  OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
+  take_chat_template(directory, &model);
   auto storage = std::make_shared<ModelStorage>();
   OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
   model.format = tensors.format();

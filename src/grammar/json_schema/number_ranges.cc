@@ -274,8 +274,12 @@ std::optional<Decimal> parse_decimal(std::string_view number) {
   return decimal;
 }
 
+NumberBounds integral_bounds(const NumberBounds& bounds) {
+  return {integral(bounds.low, true), integral(bounds.high, false)};
+}
+
 GrammarExpr integer_range(GrammarBuilder& builder, const NumberBounds& bounds) {
-  const NumberBounds whole{integral(bounds.low, true), integral(bounds.high, false)};
+  const NumberBounds whole = integral_bounds(bounds);
   return signed_range(
       builder, whole, [](RangeBuilder& range, const Bound& low, const std::optional<Bound>& high) {
         const size_t size = std::max<size_t>(kDigits, low.value.whole.size());

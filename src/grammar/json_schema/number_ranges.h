@@ -29,8 +29,14 @@ struct NumberBounds {
   std::optional<Bound> low, high;
 };
 
+// The bounds as inclusive integers, rounded towards the inside.
+NumberBounds integral_bounds(const NumberBounds& bounds);
+
 // Integers within the bounds; a side without bound is limited to 18 digits.
 GrammarExpr integer_range(GrammarBuilder& builder, const NumberBounds& bounds);
+// Multiples of `factor`, which is positive, within the bounds. Where these are many, and the factor without
+// its zeros is above 100, they are only the thousands nearest to zero.
+GrammarExpr multiple_range(GrammarBuilder& builder, int64_t factor, const NumberBounds& bounds);
 // Numbers without exponent within the bounds, with up to 18 digits before and after the decimal point.
 GrammarExpr number_range(GrammarBuilder& builder, const NumberBounds& bounds);
 

@@ -2,10 +2,12 @@
 #include "grammar/json_schema/schema_compiler.h"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <limits>
 
 #include "base/quote.h"
+#include "grammar/expression_analysis.h"
+#include "grammar/json_schema/schema_keywords.h"
 
 namespace outrider {
 namespace {
@@ -13,33 +15,55 @@ namespace {
 constexpr size_t kMaxSchemas = 50'000;
 constexpr int32_t kMaxCount = 1'000'000;  // limit of characters, items or properties
 
-// The type that the keywords of a schema without "type" imply.
-struct TypeKeywords {
-  const char* type;
-  std::initializer_list<const char*> keywords;
-};
-const std::array<TypeKeywords, 4> kTypeKeywords = {{
-    {"object", {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}},
-    {"array", {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"}},
-    {"string", {"minLength", "maxLength", "pattern", "format"}},
-    {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
-}};
-
-bool is_known(std::string_view keyword) {
-  if (is_annotation(keyword)) return true;
-  for (const std::string_view known : {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}) {
-    if (keyword == known) return true;
-  }
-  return std::any_of(kTypeKeywords.begin(), kTypeKeywords.end(), [&](const TypeKeywords& group) {
-    return std::find(group.keywords.begin(), group.keywords.end(), keyword) != group.keywords.end();
-  });
-}
+// In the order in which they are tried for a schema without "type".
+constexpr std::string_view kTypes[] = {"object", "array", "string", "number"};
 
 bool says_more_than(const SchemaJson& schema, std::string_view keyword) {
   for (const auto& [name, value] : schema.items()) {
-    if (name != keyword && !is_annotation(name)) return true;
+    if (name != keyword && keyword_role(name) != KeywordRole::kAnnotation) return true;
   }
   return false;
+}
+
+// The pointer of a reference: its fragment without the percent-encoding of URIs. nullopt: it has another
+// form.
+std::optional<std::string> decoded_fragment(std::string_view fragment) {
+  std::string decoded;
+  for (size_t i = 0; i < fragment.size(); ++i) {
+    if (fragment[i] != '%') {
+      decoded += fragment[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const std::string_view digits = fragment.substr(i + 1, 2);
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (digits.size() != 2 || code != std::errc() || end != digits.data() + 2) return std::nullopt;
+    decoded += static_cast<char>(byte);
+    i += 2;
+  }
+  return decoded;
+}
+
+// The schema with this "$anchor"; null: there is none.
+const SchemaJson* find_anchor(const SchemaJson& schema, const std::string& anchor) {
+  if (!schema.is_structured()) return nullptr;
+  if (schema.is_object() && schema.contains("$anchor") && schema["$anchor"] == anchor) return &schema;
+  for (const SchemaJson& part : schema) {
+    if (const SchemaJson* found = find_anchor(part, anchor)) return found;
+  }
+  return nullptr;
+}
+
+// Precondition: `reference` begins with '#'. Null: there is no such part.
+const SchemaJson* find_part(const SchemaJson& root, const std::string& reference) {
+  const auto pointer = decoded_fragment(std::string_view(reference).substr(1));
+  if (!pointer) return nullptr;
+  if (!pointer->empty() && !pointer->starts_with('/')) return find_anchor(root, *pointer);
+  try {
+    return &root.at(SchemaJson::json_pointer(*pointer));
+  } catch (const SchemaJson::exception&) {
+    return nullptr;
+  }
 }
 
 // The nesting depth of a JSON text, computed before it is parsed.
@@ -69,6 +93,18 @@ Error SchemaCompiler::error(const Place& place, const std::string& problem) {
   return input_error("schema " + printable(place.path) + ": " + problem);
 }
 
+Error SchemaCompiler::unsupported(const Place& place, const std::string& problem) const {
+  is_unsupported_ = true;
+  return error(place, problem);
+}
+
+Result<SchemaJson> SchemaCompiler::merge(const SchemaJson& a, const SchemaJson& b,
+                                         const std::string& path) const {
+  Result<SchemaJson> merged = merge_schemas(without_nullable(a), without_nullable(b), path);
+  if (!merged.ok()) is_unsupported_ = true;
+  return merged;
+}
+
 Result<GrammarExpr> SchemaCompiler::convert(const SchemaJson& schema, const Place& place) {
   OUTRIDER_RETURN_IF_ERROR(check_excess(place));
   if (place.depth > GrammarLimits::kNesting) {
@@ -77,6 +113,9 @@ Result<GrammarExpr> SchemaCompiler::convert(const SchemaJson& schema, const Plac
   if (schema.is_boolean()) return schema.get<bool>() ? text_.value() : builder_.nothing();
   if (!schema.is_object()) return error(place, "expected a schema: an object, true or false");
   OUTRIDER_RETURN_IF_ERROR(check_keywords(schema, place));
+  if (schema.contains("nullable")) {
+    return convert(without_nullable(schema), Place{place.path, place.depth + 1});
+  }
   if (schema.contains("$ref") && !says_more_than(schema, "$ref")) {
     return convert_reference(schema["$ref"], place.member("$ref"));
   }
@@ -101,7 +140,10 @@ Status SchemaCompiler::check_excess(const Place& place) {
 
 Status SchemaCompiler::check_keywords(const SchemaJson& schema, const Place& place) const {
   for (const auto& [keyword, value] : schema.items()) {
-    if (!is_known(keyword)) return error(place.member(keyword), "this keyword is not supported");
+    if (keyword_role(keyword) == KeywordRole::kRefused)
+      return unsupported(place.member(keyword), "this keyword is not supported");
+    if (const auto meant = meant_keyword(keyword))
+      return error(place.member(keyword), "there is no such keyword; " + quote(*meant) + " is near");
   }
   return {};
 }
@@ -114,14 +156,12 @@ Result<const SchemaJson*> SchemaCompiler::resolve(const SchemaJson& reference, c
     if (!target->is_string()) return error(place, "expected a string");
     const auto& text = target->get_ref<const std::string&>();
     if (!text.starts_with('#')) {
-      return error(place, "only references into this schema (#/...) are supported, found " + quote(text));
+      return unsupported(place,
+                         "only references into this schema (#/...) are supported, found " + quote(text));
     }
     if (!seen.insert(text).second) return error(place, "the reference leads back to itself");
-    try {
-      found = &root_.at(SchemaJson::json_pointer(text.substr(1)));
-    } catch (const SchemaJson::exception&) {
-      return error(place, "there is no " + quote(text) + " in this schema");
-    }
+    found = find_part(root_, text);
+    if (found == nullptr) return error(place, "there is no " + quote(text) + " in this schema");
     if (!found->is_object() || !found->contains("$ref") || says_more_than(*found, "$ref")) return found;
     target = &(*found)["$ref"];
   }
@@ -149,20 +189,20 @@ Result<SchemaJson> SchemaCompiler::flatten(const SchemaJson& schema, const Place
     return error(place, "expected a schema: an object, true or false");
   }
   OUTRIDER_RETURN_IF_ERROR(check_keywords(schema, place));
-  SchemaJson flat = schema;
+  SchemaJson flat = without_nullable(schema);
   flat.erase("$ref");
   flat.erase("allOf");
   if (schema.contains("$ref")) {
     OUTRIDER_TRY(const SchemaJson* target, resolve(schema["$ref"], place.member("$ref")));
     OUTRIDER_TRY(const SchemaJson part, flatten(*target, place.member("$ref")));
-    OUTRIDER_TRY(flat, merge_schemas(part, flat, place.path));
+    OUTRIDER_TRY(flat, merge(part, flat, place.path));
   }
   if (!schema.contains("allOf")) return flat;
   const SchemaJson& parts = schema["allOf"];
   if (!parts.is_array() || parts.empty()) return error(place.member("allOf"), "expected a list of schemas");
   for (size_t i = 0; i < parts.size(); ++i) {
     OUTRIDER_TRY(const SchemaJson part, flatten(parts[i], place.member("allOf").element(i)));
-    OUTRIDER_TRY(flat, merge_schemas(flat, part, place.path));
+    OUTRIDER_TRY(flat, merge(flat, part, place.path));
   }
   return flat;
 }
@@ -184,7 +224,7 @@ Result<GrammarExpr> SchemaCompiler::convert_alternatives(const SchemaJson& schem
       continue;
     }
     OUTRIDER_TRY(const SchemaJson alternative, flatten(list[i], at));
-    OUTRIDER_TRY(const SchemaJson joined, merge_schemas(common, alternative, at.path));
+    OUTRIDER_TRY(const SchemaJson joined, merge(common, alternative, at.path));
     OUTRIDER_TRY(const GrammarExpr choice, convert(joined, at));
     choices.push_back(choice);
   }
@@ -193,10 +233,10 @@ Result<GrammarExpr> SchemaCompiler::convert_alternatives(const SchemaJson& schem
 
 Result<GrammarExpr> SchemaCompiler::convert_types(const SchemaJson& schema, const Place& place) {
   if (!schema.contains("type")) {
-    for (const TypeKeywords& group : kTypeKeywords) {
-      for (const char* keyword : group.keywords) {
-        if (schema.contains(keyword)) return convert_type(schema, group.type, place);
-      }
+    for (const std::string_view type : kTypes) {
+      const bool is_meant = std::ranges::any_of(
+          schema.items(), [&](const auto& item) { return restricted_type(item.key()) == type; });
+      if (is_meant) return convert_type(schema, std::string(type), place);
     }
     return text_.value();
   }
@@ -233,13 +273,15 @@ Result<int32_t> SchemaCompiler::count_at(const SchemaJson& schema, const char* k
   if (!(number >= 0) || number != static_cast<double>(static_cast<int64_t>(std::min(number, 1e15)))) {
     return error(place.member(keyword), "expected a whole number of at least 0");
   }
-  if (number > kMaxCount) {
-    return error(place.member(keyword), "expected at most " + std::to_string(kMaxCount));
-  }
-  return static_cast<int32_t>(number);
+  if (number > kMaxCount && std::string_view(keyword).starts_with("min"))
+    return unsupported(place.member(keyword), "expected at most " + std::to_string(kMaxCount));
+  return static_cast<int32_t>(std::min<double>(number, kMaxCount));
 }
 
-Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_view schema) {
+namespace {
+
+// Compiles a schema. `is_unsupported` tells whether an error comes from what no automaton can hold.
+Result<GrammarExpr> compile_schema(GrammarBuilder& builder, std::string_view schema, bool& is_unsupported) {
   if (schema.size() > GrammarLimits::kTextBytes) {
     return input_error("schema: " + std::to_string(schema.size()) + " bytes, at most " +
                        std::to_string(GrammarLimits::kTextBytes));
@@ -249,12 +291,40 @@ Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_
   }
   try {
     const SchemaJson root = SchemaJson::parse(schema);
-    return SchemaCompiler(builder, root).run();
+    SchemaCompiler compiler(builder, root);
+    Result<GrammarExpr> compiled = compiler.run();
+    is_unsupported = !compiled.ok() && compiler.is_unsupported();
+    return compiled;
   } catch (const SchemaJson::parse_error& problem) {
     return input_error("schema: not valid JSON at byte " + std::to_string(problem.byte));
   } catch (const SchemaJson::exception& problem) {
     return input_error("schema: " + printable(problem.what()));
   }
+}
+
+}  // namespace
+
+Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_view schema) {
+  bool is_unsupported = false;
+  return compile_schema(builder, schema, is_unsupported);
+}
+
+Result<ArgumentsExpression> arguments_expression(GrammarBuilder& builder, std::string_view schema) {
+  const size_t first_rule = builder.rules().size();
+  bool is_unsupported = false;
+  const Result<GrammarExpr> compiled = compile_schema(builder, schema, is_unsupported);
+  if (compiled.ok()) {
+    if (analyse_expressions(builder).is_productive[static_cast<size_t>(*compiled)])
+      return ArgumentsExpression{.expression = *compiled, .problem = {}};
+    return input_error("schema: no value is valid under it");
+  }
+  if (!is_unsupported) return compiled.error();
+  // The rules that the error left without a body.
+  for (size_t rule = first_rule; rule < builder.rules().size(); ++rule) {
+    if (builder.rules()[rule].body < 0) builder.define(static_cast<int32_t>(rule), builder.nothing());
+  }
+  return ArgumentsExpression{.expression = json_object_expression(builder),
+                             .problem = compiled.error().message};
 }
 
 Result<SharedGrammar> grammar_of_json_schema(std::string_view schema) {

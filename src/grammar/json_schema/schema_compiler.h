@@ -22,6 +22,9 @@ class SchemaCompiler {
       : builder_(builder), root_(root), text_(builder) {}
 
   Result<GrammarExpr> run() { return convert(root_, "$", 0); }
+  // Whether the error of run() is a keyword or a combination that no automaton here can hold, in a schema
+  // that may make sense.
+  bool is_unsupported() const { return is_unsupported_; }
 
  private:
   struct Place {
@@ -33,6 +36,7 @@ class SchemaCompiler {
   };
 
   static Error error(const Place& place, const std::string& problem);
+  Error unsupported(const Place& place, const std::string& problem) const;
   Result<GrammarExpr> convert(const SchemaJson& schema, std::string path, int depth) {
     return convert(schema, Place{std::move(path), depth});
   }
@@ -43,10 +47,26 @@ class SchemaCompiler {
   Result<GrammarExpr> convert_types(const SchemaJson& schema, const Place& place);
   Result<GrammarExpr> convert_type(const SchemaJson& schema, const std::string& type, const Place& place);
   Result<GrammarExpr> convert_values(const SchemaJson& schema, const Place& place);
+  // The values of enum and const that are valid under the other keywords. Precondition: the schema has
+  // either.
+  Result<std::vector<SchemaJson>> valid_values(const SchemaJson& schema, const Place& place);
+  // The keywords of a schema that restrict one type, as a grammar.
+  struct TypeRest {
+    bool restricts = false;
+    SharedGrammar grammar;  // null: no text is valid
+  };
+  Result<TypeRest> rest_of_type(const SchemaJson& schema, std::string_view type, const Place& place);
   Result<GrammarExpr> convert_object(const SchemaJson& schema, const Place& place);
   Result<GrammarExpr> convert_array(const SchemaJson& schema, const Place& place);
   Result<GrammarExpr> convert_string(const SchemaJson& schema, const Place& place);
   Result<GrammarExpr> convert_number(const SchemaJson& schema, bool is_integer, const Place& place);
+  Result<NumberBounds> number_bounds(const SchemaJson& schema, const Place& place) const;
+  // Lists of distinct values, of which there are `min` to `max` (-1: any number).
+  Result<GrammarExpr> convert_unique(const SchemaJson& schema, int32_t min, int32_t max, const Place& place);
+  GrammarExpr unique_in_any_order(const std::vector<GrammarExpr>& values, size_t min, size_t max);
+  GrammarExpr unique_in_order(const std::vector<GrammarExpr>& values, size_t min, size_t max);
+  // Appends the values that a schema lists and that `values` does not have. Error: it does not list them.
+  Status list_values(const SchemaJson& schema, const Place& place, std::vector<SchemaJson>& values);
 
   struct Property {
     std::string name;
@@ -58,6 +78,8 @@ class SchemaCompiler {
   Result<std::optional<GrammarExpr>> convert_extra(const SchemaJson& schema,
                                                    const std::vector<Property>& properties,
                                                    const Place& place);
+  // The names that propertyNames allows; nullopt: any.
+  Result<std::optional<GrammarExpr>> convert_names(const SchemaJson& schema, const Place& place);
   GrammarExpr members_in_order(const std::vector<Property>& properties, std::optional<GrammarExpr> extra);
   GrammarExpr elements_in_order(const std::vector<GrammarExpr>& prefix, std::optional<GrammarExpr> rest,
                                 int32_t min, int32_t max);
@@ -65,6 +87,7 @@ class SchemaCompiler {
 
   // The schema with $ref and allOf merged into its other keywords.
   Result<SchemaJson> flatten(const SchemaJson& schema, const Place& place);
+  Result<SchemaJson> merge(const SchemaJson& a, const SchemaJson& b, const std::string& path) const;
   Result<const SchemaJson*> resolve(const SchemaJson& reference, const Place& place) const;
   Status check_excess(const Place& place);
   Status check_keywords(const SchemaJson& schema, const Place& place) const;
@@ -76,6 +99,7 @@ class SchemaCompiler {
   JsonText text_;
   std::map<std::string, int32_t> rules_;  // by reference
   size_t converted_ = 0;                  // number of schemas compiled, merged ones included
+  mutable bool is_unsupported_ = false;
 };
 
 }  // namespace outrider

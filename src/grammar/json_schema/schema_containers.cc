@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles objects and arrays.
 #include <algorithm>
+#include <bit>
 
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "grammar/json_schema/schema_compiler.h"
+#include "grammar/json_schema/schema_keywords.h"
 
 namespace outrider {
 
@@ -42,6 +44,24 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties
   return properties;
 }
 
+Result<std::optional<GrammarExpr>> SchemaCompiler::convert_names(const SchemaJson& schema,
+                                                                 const Place& place) {
+  using Found = std::optional<GrammarExpr>;
+  if (!schema.contains("propertyNames")) return Found(std::nullopt);
+  const Place at = place.member("propertyNames");
+  OUTRIDER_TRY(SchemaJson names, flatten(schema["propertyNames"], at));
+  if (names == true) return Found(std::nullopt);
+  if (names.is_object()) {
+    const bool says_something = std::ranges::any_of(names.items(), [](const auto& item) {
+      return item.key() != "type" && keyword_role(item.key()) != KeywordRole::kAnnotation;
+    });
+    if (!names.contains("type")) names["type"] = "string";
+    if (!says_something && names["type"] == "string") return Found(std::nullopt);
+  }
+  OUTRIDER_TRY(const GrammarExpr name, convert(names, at));
+  return Found(name);
+}
+
 Result<std::optional<GrammarExpr>> SchemaCompiler::convert_extra(const SchemaJson& schema,
                                                                  const std::vector<Property>& properties,
                                                                  const Place& place) {
@@ -51,7 +71,10 @@ Result<std::optional<GrammarExpr>> SchemaCompiler::convert_extra(const SchemaJso
   const SchemaJson allowed = is_given ? schema["additionalProperties"] : SchemaJson(true);
   if (allowed == false) return Found(std::nullopt);
   OUTRIDER_TRY(const GrammarExpr value, convert(allowed, place.member("additionalProperties")));
-  GrammarExpr key = text_.string();
+  OUTRIDER_TRY(const std::optional<GrammarExpr> names_allowed, convert_names(schema, place));
+  GrammarExpr key = names_allowed ? *names_allowed : text_.string();
+  if (names_allowed && !properties.empty())
+    return unsupported(place.member("propertyNames"), "is not supported beside named properties");
   if (!properties.empty()) {
     std::vector<std::u32string> names;
     for (const Property& property : properties) {
@@ -73,6 +96,7 @@ Result<std::optional<GrammarExpr>> SchemaCompiler::convert_extra(const SchemaJso
 Result<GrammarExpr> SchemaCompiler::convert_object(const SchemaJson& schema, const Place& place) {
   OUTRIDER_TRY(const std::vector<Property> properties, convert_properties(schema, place));
   OUTRIDER_TRY(const std::optional<GrammarExpr> extra, convert_extra(schema, properties, place));
+  const auto required = std::ranges::count_if(properties, &Property::is_required);
   OUTRIDER_TRY(const int32_t min, count_at(schema, "minProperties", place));
   OUTRIDER_TRY(const int32_t max, count_at(schema, "maxProperties", place));
   if (properties.empty()) {
@@ -80,13 +104,15 @@ Result<GrammarExpr> SchemaCompiler::convert_object(const SchemaJson& schema, con
     if (max >= 0 && min > max) return builder_.nothing();
     return builder_.rule("object", text_.members(text_.list(*extra, std::max(min, 0), max)));
   }
-  const auto required = std::count_if(properties.begin(), properties.end(),
-                                      [](const Property& property) { return property.is_required; });
+  const bool has_too_few =
+      (!extra && min > static_cast<int64_t>(properties.size())) || (max >= 0 && min > max);
+  if (has_too_few || (max >= 0 && required > max)) return builder_.nothing();
   if (min > required) {
-    return error(place.member("minProperties"), "more than the required properties is not supported");
+    return unsupported(place.member("minProperties"), "more than the required properties is not supported");
   }
   if (max >= 0 && (extra || max < static_cast<int64_t>(properties.size()))) {
-    return error(place.member("maxProperties"), "fewer than the properties there can be is not supported");
+    return unsupported(place.member("maxProperties"),
+                       "fewer than the properties there can be is not supported");
   }
   return builder_.rule("object", text_.members(members_in_order(properties, extra)));
 }
@@ -115,9 +141,9 @@ Result<GrammarExpr> SchemaCompiler::convert_array(const SchemaJson& schema, cons
   OUTRIDER_TRY(const int32_t least, count_at(schema, "minItems", place));
   OUTRIDER_TRY(const int32_t max, count_at(schema, "maxItems", place));
   const int32_t min = std::max(least, 0);
-  if (schema.contains("uniqueItems") && schema["uniqueItems"] != false) {
-    return error(place.member("uniqueItems"), "only false is supported");
-  }
+  if (max >= 0 && min > max) return builder_.nothing();
+  if (schema.contains("uniqueItems") && schema["uniqueItems"] != false && (max < 0 || max > 1))
+    return convert_unique(schema, min, max, place);
   // Before draft 2020-12, a list in items meant prefixItems, and additionalItems meant items.
   const bool is_old = schema.contains("items") && schema["items"].is_array();
   const char* const prefix_keyword = is_old ? "items" : "prefixItems";
@@ -139,8 +165,89 @@ Result<GrammarExpr> SchemaCompiler::convert_array(const SchemaJson& schema, cons
     OUTRIDER_TRY(const GrammarExpr item, convert(rest_schema, place.member(rest_keyword)));
     rest = builder_.rule("item", item);
   }
-  if (max >= 0 && min > max) return builder_.nothing();
   return builder_.rule("array", text_.elements(elements_in_order(prefix, rest, min, max)));
+}
+
+Status SchemaCompiler::list_values(const SchemaJson& schema, const Place& place,
+                                   std::vector<SchemaJson>& values) {
+  OUTRIDER_TRY(const SchemaJson flat, flatten(schema, place));
+  std::vector<SchemaJson> listed;
+  if (flat.is_object() && (flat.contains("anyOf") || flat.contains("oneOf")) && flat.size() == 1) {
+    const std::string keyword = flat.contains("anyOf") ? "anyOf" : "oneOf";
+    const SchemaJson& parts = flat[keyword];
+    for (size_t i = 0; i < parts.size(); ++i)
+      OUTRIDER_RETURN_IF_ERROR(list_values(parts[i], place.member(keyword).element(i), values));
+    return {};
+  }
+  if (flat.is_object() && (flat.contains("enum") || flat.contains("const"))) {
+    OUTRIDER_TRY(listed, valid_values(flat, place));
+  } else if (flat.is_object() && flat.contains("type") && flat["type"] == "boolean") {
+    listed = {true, false};
+  } else if (flat.is_object() && flat.contains("type") && flat["type"] == "null") {
+    listed = {nullptr};
+  } else {
+    return unsupported(place, "uniqueItems needs items that are listed by enum or const");
+  }
+  for (SchemaJson& value : listed) {
+    if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
+  }
+  return {};
+}
+
+Result<GrammarExpr> SchemaCompiler::convert_unique(const SchemaJson& schema, int32_t min, int32_t max,
+                                                   const Place& place) {
+  constexpr size_t kMaxInAnyOrder = 8, kMaxValues = 128;
+  const bool has_places =
+      schema.contains("prefixItems") || !schema.contains("items") || schema["items"].is_array();
+  if (has_places)
+    return unsupported(place.member("uniqueItems"), "needs items that are listed by enum or const");
+  std::vector<SchemaJson> values;
+  OUTRIDER_RETURN_IF_ERROR(list_values(schema["items"], place.member("items"), values));
+  if (values.size() > kMaxValues)
+    return unsupported(place.member("uniqueItems"), "is supported for up to 128 values");
+  const auto least = static_cast<size_t>(min);
+  const size_t most = max < 0 ? values.size() : std::min(values.size(), static_cast<size_t>(max));
+  if (least > most) return builder_.nothing();
+  std::vector<GrammarExpr> texts;
+  for (const SchemaJson& value : values) texts.push_back(constant(value));
+  const GrammarExpr inside = values.size() <= kMaxInAnyOrder ? unique_in_any_order(texts, least, most)
+                                                             : unique_in_order(texts, least, most);
+  return builder_.rule("list of distinct values", text_.elements(inside));
+}
+
+// A rule for each set of values that are taken, from the largest set on.
+GrammarExpr SchemaCompiler::unique_in_any_order(const std::vector<GrammarExpr>& values, size_t min,
+                                                size_t max) {
+  std::vector<GrammarExpr> after(size_t{1} << values.size());  // what follows when these values are taken
+  for (size_t taken = after.size(); taken-- > 0;) {
+    const auto count = static_cast<size_t>(std::popcount(taken));
+    std::vector<GrammarExpr> choices;
+    if (count >= min) choices.push_back(count == 0 ? builder_.empty() : text_.whitespace());
+    for (size_t i = 0; i < values.size() && count < max; ++i) {
+      if ((taken >> i & 1) != 0) continue;
+      const GrammarExpr next = after[taken | size_t{1} << i];
+      choices.push_back(count == 0 ? builder_.sequence({values[i], next})
+                                   : builder_.sequence({text_.comma(), values[i], next}));
+    }
+    after[taken] = builder_.rule("distinct values", builder_.choice(std::move(choices)));
+  }
+  return after[0];
+}
+
+// after[count]: what may follow when `count` values of those before the current one are taken.
+GrammarExpr SchemaCompiler::unique_in_order(const std::vector<GrammarExpr>& values, size_t min, size_t max) {
+  std::vector<GrammarExpr> after(values.size() + 2, builder_.nothing());
+  for (size_t count = min; count <= max; ++count)
+    after[count] = count == 0 ? builder_.empty() : text_.whitespace();
+  for (size_t i = values.size(); i-- > 0;) {
+    for (size_t count = 0; count <= std::min(i, max); ++count) {
+      const GrammarExpr taken = count == 0 ? builder_.sequence({values[i], after[1]})
+                                           : builder_.sequence({text_.comma(), values[i], after[count + 1]});
+      if (count < max)
+        after[count] = builder_.rule("distinct values", builder_.choice({taken, after[count]}));
+    }
+  }
+  return after[0];
 }
 
 GrammarExpr SchemaCompiler::elements_in_order(const std::vector<GrammarExpr>& prefix,

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <numeric>
 #include <set>
 
 #include "base/quote.h"
+#include "grammar/json_schema/schema_keywords.h"
 
 namespace outrider {
 namespace {
@@ -50,6 +53,15 @@ bool is_any(std::string_view keyword, std::initializer_list<std::string_view> li
   return std::find(list.begin(), list.end(), keyword) != list.end();
 }
 
+// Returns a discarded value where the numbers are too large.
+SchemaJson common_multiple(const SchemaJson& a, const SchemaJson& b) {
+  constexpr int64_t kMax = 1 << 30;
+  const auto first = a.get<int64_t>(), second = b.get<int64_t>();
+  if (first < 1 || second < 1 || first > kMax || second > kMax)
+    return SchemaJson(SchemaJson::value_t::discarded);
+  return std::lcm(first, second);
+}
+
 // Returns a discarded value if the two cannot be merged.
 SchemaJson join(const std::string& keyword, const SchemaJson& a, const SchemaJson& b) {
   const bool are_numbers = a.is_number() && b.is_number();
@@ -64,7 +76,10 @@ SchemaJson join(const std::string& keyword, const SchemaJson& a, const SchemaJso
       are_numbers) {
     return std::min(a, b);
   }
+  if (keyword == "multipleOf" && a.is_number_integer() && b.is_number_integer()) return common_multiple(a, b);
+  if (keyword == "uniqueItems" && a.is_boolean() && b.is_boolean()) return a == true || b == true;
   if (keyword == "items" && !a.is_array() && !b.is_array()) return both(a, b);
+  if (keyword == "propertyNames") return both(a, b);
   if (keyword == "additionalProperties") {
     if (a == false || b == false) return false;
     return both(a, b);
@@ -94,10 +109,15 @@ Status check_closed(const SchemaJson& closed, const SchemaJson& other, const std
 
 }  // namespace
 
-bool is_annotation(std::string_view keyword) {
-  return is_any(keyword, {"title", "description", "default", "examples", "example", "$comment", "$schema",
-                          "$id", "deprecated", "readOnly", "writeOnly", "$defs", "definitions",
-                          "contentEncoding", "contentMediaType", "contentSchema", "discriminator", "strict"});
+SchemaJson without_nullable(SchemaJson schema) {
+  if (!schema.is_object() || !schema.contains("nullable")) return schema;
+  if (schema["nullable"] == true && schema.contains("type")) {
+    SchemaJson types = as_list(schema["type"]);
+    if (std::find(types.begin(), types.end(), "null") == types.end()) types.push_back("null");
+    schema["type"] = std::move(types);
+  }
+  schema.erase("nullable");
+  return schema;
 }
 
 Result<SchemaJson> merge_schemas(const SchemaJson& a, const SchemaJson& b, const std::string& path) {
@@ -112,7 +132,9 @@ Result<SchemaJson> merge_schemas(const SchemaJson& a, const SchemaJson& b, const
       merged[keyword] = value;
       continue;
     }
-    if (merged[keyword] == value || is_annotation(keyword)) continue;
+    const bool is_annotation = keyword_role(keyword) == KeywordRole::kAnnotation || keyword == "format";
+    if (merged[keyword] == value || is_annotation) continue;
+    if (keyword == "const") return SchemaJson(false);
     SchemaJson joined = join(keyword, merged[keyword], value);
     if (joined.is_discarded()) {
       return input_error("schema " + path + ": two parts disagree on " + quote(keyword) +

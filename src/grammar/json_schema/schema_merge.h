@@ -11,11 +11,12 @@ namespace outrider {
 
 using SchemaJson = nlohmann::ordered_json;
 
-// Keywords that do not restrict the valid values.
-bool is_annotation(std::string_view keyword);
+// A nullable type as a list with "null"; any other schema as it is.
+SchemaJson without_nullable(SchemaJson schema);
 
 // The schema of the values that are valid under both. Members and items that both describe become {"allOf":
-// [a, b]}. Errors: keywords that cannot be merged. Precondition: neither has $ref or allOf.
+// [a, b]}. Errors: keywords that cannot be merged. Precondition: neither has $ref or allOf, and
+// nullable types are lists.
 Result<SchemaJson> merge_schemas(const SchemaJson& a, const SchemaJson& b, const std::string& path);
 
 }  // namespace outrider

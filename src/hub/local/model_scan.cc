@@ -73,22 +73,30 @@ std::vector<LocalModel> gguf_models(const fs::path& folder, std::string_view pla
 int64_t weight_bytes(const fs::path& folder) {
   int64_t bytes = 0;
   for (const fs::path& entry : sorted_entries(folder)) {
-    if (entry.extension() == ".safetensors" || entry.extension() == ".bin") bytes += size_of(entry);
+    if (entry.extension() == ".safetensors" || entry.extension() == ".bin" || entry.extension() == ".pt")
+      bytes += size_of(entry);
   }
   return bytes;
 }
 
-// The folder itself, if it is a model, and the GGUF models in it and in its folders.
+// The folder, if it is a model or a drafter in Hugging Face's layout.
+void add_folder(const fs::path& folder, std::string name, std::string_view place,
+                std::vector<LocalModel>& models) {
+  const int64_t bytes = is_file(folder / "config.json") ? weight_bytes(folder) : 0;
+  if (bytes == 0) return;
+  models.push_back(
+      {.name = std::move(name), .path = folder, .place = std::string(place), .quant = {}, .bytes = bytes});
+}
+
+// The folder itself, if it is a model, and the models in it and in its folders.
 void scan_repository(const fs::path& folder, const std::string& repository, std::string_view place,
                      std::vector<LocalModel>& models) {
-  if (is_file(folder / "config.json")) {
-    if (const int64_t bytes = weight_bytes(folder); bytes > 0)
-      models.push_back(
-          {.name = repository, .path = folder, .place = std::string(place), .quant = {}, .bytes = bytes});
-  }
+  add_folder(folder, repository, place, models);
   std::vector<LocalModel> files = gguf_models(folder, place);
   for (const fs::path& entry : sorted_entries(folder)) {
-    if (is_folder(entry)) std::ranges::move(gguf_models(entry, place), std::back_inserter(files));
+    if (!is_folder(entry)) continue;
+    add_folder(entry, fmt::format("{}:{}", repository, entry.filename().string()), place, models);
+    std::ranges::move(gguf_models(entry, place), std::back_inserter(files));
   }
   for (LocalModel& file : files) {
     const bool is_unique =

@@ -17,11 +17,13 @@ struct Avx2 {
   using Floats = __m256;
   using Ints = __m256i;
   static constexpr int kLanes = 8;
-  static constexpr int kChains = 1;      // independent sums over the inputs of a product
-  static constexpr int kRowsAtOnce = 6;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
-  static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
+  static constexpr int kSums = 8;             // vectors of sums that the registers hold beside inputs
+  static constexpr int kRowsAtOnce = 6;       // rows of a product with plain numbers
+  static constexpr int kPanelsOfFewRows = 1;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
   static constexpr int kScoredQueries = 3;    // queries at most with scores that are summed side by side
+  static constexpr int kScoreChains = 8;      // sixteen cost 12 % of attention, see Avx2Portable
+  static constexpr int kScoreSums = 12;       // vectors of sums of scores that the registers hold
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 8, 4, 3, 2, 2};
 
@@ -46,6 +48,13 @@ struct Avx2 {
   static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+  // *x * b + c
+  static Floats multiply_add_all(const float* x, Floats b, Floats c) { return multiply_add(all(*x), b, c); }
+  // g++ would read a number from memory for each product that it is used in.
+  static Floats in_register(Floats v) {
+    asm("" : "+x"(v));
+    return v;
+  }
   // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }

@@ -17,11 +17,13 @@ struct Avx512 {
   using Floats = __m512;
   using Ints = __m512i;
   static constexpr int kLanes = 16;
-  static constexpr int kChains = 4;      // independent sums over the inputs of a product
-  static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
+  static constexpr int kSums = 16;       // vectors of sums that the registers hold beside inputs
+  static constexpr int kRowsAtOnce = 4;  // rows of a product with plain numbers
   static constexpr int kPanelsOfFewRows = 1;
   static constexpr int kManyRows = 5;       // from so many rows on, two panels share inputs
   static constexpr int kScoredQueries = 4;  // queries at most with scores that are summed side by side
+  static constexpr int kScoreChains = 16;
+  static constexpr int kScoreSums = 16;  // vectors of sums of scores that the registers hold
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
 
@@ -42,6 +44,11 @@ struct Avx512 {
   static Floats multiply_add_all(const float* x, Floats b, Floats c) {
     asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*x));
     return c;
+  }
+  // g++ would read a number from memory for each product that it is used in.
+  static Floats in_register(Floats v) {
+    asm("" : "+v"(v));
+    return v;
   }
   // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }

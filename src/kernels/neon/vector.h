@@ -17,11 +17,13 @@ struct Neon {
   using Floats = float32x4_t;
   using Ints = int32x4_t;
   static constexpr int kLanes = 4;
-  static constexpr int kChains = 1;           // independent sums over the inputs of a product
-  static constexpr int kRowsAtOnce = 6;       // kRowsAtOnce * 16 / kLanes sums fit the register file
-  static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
+  static constexpr int kSums = 16;            // vectors of sums that the registers hold beside inputs
+  static constexpr int kRowsAtOnce = 6;       // rows of a product with plain numbers
+  static constexpr int kPanelsOfFewRows = 1;  // panels at once in a product of few rows
   static constexpr int kManyRows = 0;         // the register file is too small
   static constexpr int kScoredQueries = 4;    // queries at most with scores that are summed side by side
+  static constexpr int kScoreChains = 16;
+  static constexpr int kScoreSums = 16;  // vectors of sums of scores that the registers hold
   // Vectors of values that 0, 1, 2, ... queries add up side by side.
   static constexpr int kValueVectors[] = {0, 4, 4, 4, 4};
 
@@ -48,6 +50,11 @@ struct Neon {
   static Floats multiply_add(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
   // *x * b + c
   static Floats multiply_add_all(const float* x, Floats b, Floats c) { return multiply_add(all(*x), b, c); }
+  // g++ would read a number from memory for each product that it is used in.
+  static Floats in_register(Floats v) {
+    asm("" : "+w"(v));
+    return v;
+  }
   // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
   static Floats min(Floats a, Floats b) { return vbslq_f32(vcltq_f32(a, b), a, b); }

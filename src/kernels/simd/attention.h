@@ -1,84 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with the running softmax of FlashAttention, in blocks of kBlock entries counted from entry 0 of a
-// row's own list. Blocks, and so all bits, depend on the row's length and window only: not on pages, not on
-// where its prefix ends, not on which rows and heads are computed together to reuse the cache.
+// Attention with the running softmax of FlashAttention, in blocks of kBlock entries and chunks of kChunk
+// entries, both counted from entry 0 of a row's own list. Blocks, and so all bits, depend on the row's length
+// and window only: not on pages, not on where its prefix ends, not on which rows and heads are computed
+// together to reuse the cache. Where scores have kSumChains chains, no bit depends on the size of a vector.
 #pragma once
 
+#include "kernels/simd/attention_chunks.h"
+#include "kernels/simd/attention_entries.h"
 #include "kernels/simd/cached_heads.h"
 #include "kernels/simd/row_ops.h"
 
 namespace outrider::simd {
 
-inline constexpr int kBlock = 64;            // entries; a multiple of every vector
-inline constexpr int kRun = 256;             // (row, head) pairs that go through the cache together
-inline constexpr int kTogether = 12;         // of them, the queries that take a block together
+inline constexpr int kTogether = 12;         // (row, head) pairs, or queries, that take a block together
 inline constexpr int64_t kWidestHead = 256;  // numbers; heads up to here are widened to f32 once per block
-
-// The entries of one block that a row attends to, as offsets in bytes of one head's vectors in k and v.
-struct BlockEntries {
-  int64_t offsets[kBlock];
-  int count;
-};
 
 // ALiBi within one block: entry i of the block has the bias slope * (first + i).
 struct DistanceBias {
   float slope;  // 0: none
   float first;  // position of the block's first entry less the row's own
-};
-
-struct RunningSoftmax {
-  float largest;
-  float total;
-};
-
-// This is a template, as all functions here, so that each instruction set has its own copy.
-template <typename V>
-Range entries_of(const AttentionArgs& args, const AttentionRow& row) {
-  const int64_t end = static_cast<int64_t>(row.prefix_len) + row.tail_len;
-  const int64_t begin = args.window > 0 && end > args.window ? end - args.window : 0;
-  const int64_t chunk = args.chunk > 0 ? (end - 1) / args.chunk * args.chunk : 0;
-  return {begin > chunk ? begin : chunk, end};
-}
-
-template <typename V>
-void find_entries(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, Range entries,
-                  BlockEntries& block) {
-  const int64_t head_bytes = cached_head_bytes(args.kv_type, args.head_dim);
-  const int64_t entry_bytes = args.kv_head_count * head_bytes;
-  block.count = static_cast<int>(entries.end - entries.begin);
-  int64_t* offset = block.offsets;
-  int64_t e = entries.begin;
-  const int64_t in_order = entries.end < row.prefix_len ? entries.end : row.prefix_len;
-  while (e < in_order) {  // page by page
-    const int64_t page = e / args.page_size;
-    const int64_t page_end = (page + 1) * args.page_size < in_order ? (page + 1) * args.page_size : in_order;
-    int64_t at = (row.pages[page] - page) * args.page_size + e;  // slot of entry e
-    for (at = at * entry_bytes + kv_head * head_bytes; e < page_end; ++e, at += entry_bytes) *offset++ = at;
-  }
-  for (; e < entries.end; ++e) {
-    const int64_t entry = row.tail[e - row.prefix_len];
-    const int64_t slot = row.pages[entry / args.page_size] * args.page_size + entry % args.page_size;
-    *offset++ = slot * entry_bytes + kv_head * head_bytes;
-  }
-}
-
-// Heads of the cache that are read soon. They are fetched into the second-level cache while others are
-// computed: in every pass a sequence's cache comes from memory, and requests of the first level are too few
-// to hide that time.
-template <typename V>
-struct ComingHeads {
-  const uint8_t* cache;
-  const BlockEntries* entries;  // null: none
-  int64_t bytes;                // of a head
-
-  void fetch(int begin, int end) const {
-    if (entries == nullptr) return;
-    if (end > entries->count) end = entries->count;
-    for (int i = begin; i < end; ++i) {
-      const uint8_t* const head = cache + entries->offsets[i];
-      for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(head + at, 0, 2);
-    }
-  }
 };
 
 // One row's query of one head, which attends to the first `count` entries of a block.
@@ -113,32 +53,73 @@ void with_count(int count, const Use& use) {
   use.template operator()<kMax>();
 }
 
-// Entries that kCount queries are multiplied with at once, so many that their sums fill the registers.
+// Vectors that hold the chains of one score.
+template <typename V>
+inline constexpr int kScoreVectors = V::kScoreChains / V::kLanes;
+
+// Entries that kCount queries are scored with at once, so many that V::sums() has its vectors.
 template <typename V, int kCount>
 inline constexpr int kScoredEntries = kCount == 3 ? 4 : V::kLanes / kCount;
 
+// How many of these entries have sums that fill the registers.
+template <typename V, int kCount>
+inline constexpr int kSummedEntries = [] {
+  int entries = 1;
+  while (2 * entries <= kScoredEntries<V, kCount> && 2 * entries * kCount * kScoreVectors<V> <= V::kScoreSums)
+    entries *= 2;
+  return entries;
+}();
+
+// Sums of products of kCount queries and kSummedEntries entries, folded to vectors [query][kScoredEntries].
+template <typename V, typename Cached, int kCount>
+[[gnu::always_inline]] inline void sum_products(const BlockQuery* queries, const uint8_t* keys,
+                                                const int64_t* offsets, int64_t head_dim,
+                                                typename V::Floats* folded) {
+  constexpr int kEntries = kSummedEntries<V, kCount>, kParts = kScoreVectors<V>;
+  typename V::Floats sums[kCount * kEntries][kParts];
+  // Not unrolled, the loops would clear memory.
+#pragma GCC unroll 16
+  for (auto& chains : sums) {
+#pragma GCC unroll 4
+    for (auto& chain : chains) chain = V::all(0);
+  }
+  const auto add_part = [&](int part, int64_t d, auto load) __attribute__((always_inline)) {
+    typename V::Floats parts[kCount];
+    for (int r = 0; r < kCount; ++r) parts[r] = V::in_register(load(queries[r].q + d));
+    for (int i = 0; i < kEntries; ++i) {
+      const auto key = Cached::load(keys + offsets[i], d);
+      for (int r = 0; r < kCount; ++r)
+        sums[r * kEntries + i][part] = V::multiply_add(parts[r], key, sums[r * kEntries + i][part]);
+    }
+  };
+  int64_t d = 0;
+  for (; d + V::kScoreChains <= head_dim; d += V::kScoreChains) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part)
+      add_part(part, d + part * V::kLanes, [](const float* p) { return V::load(p); });
+  }
+#pragma GCC unroll 4
+  for (int part = 0; part < kParts; ++part, d += V::kLanes) {
+    if (d < head_dim) add_part(part, d, [&](const float* p) { return load_left<V>(p, head_dim - d); });
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount * kEntries; ++i)
+    folded[i / kEntries * kScoredEntries<V, kCount> + i % kEntries] = fold_chains<V, kParts>(sums[i]);
+}
+
 // Scores of kCount queries and kScoredEntries entries; scores of neighbouring queries are kBlock apart. Each
-// sum is separate, in vectors along head_dim, so that its bits do not depend on kCount.
+// sum is separate, in chains along head_dim, so that its bits do not depend on kCount.
 template <typename V, typename Cached, int kCount>
 [[gnu::always_inline]] inline void dot_entries(const BlockQuery* queries, const uint8_t* keys,
                                                const int64_t* offsets, int64_t head_dim, float* scores) {
   constexpr int kEntries = kScoredEntries<V, kCount>;
-  typename V::Floats sums[kCount * kEntries];  // [query][entry]
-  // Not unrolled, the loop would clear memory.
-#pragma GCC unroll 16
-  for (auto& sum : sums) sum = V::all(0);
-  const auto add_part = [&](int64_t d, auto load) __attribute__((always_inline)) {
-    typename V::Floats parts[kCount];
-    for (int r = 0; r < kCount; ++r) parts[r] = load(queries[r].q + d);
-    for (int i = 0; i < kEntries; ++i) {
-      const auto key = Cached::load(keys + offsets[i], d);
-      for (int r = 0; r < kCount; ++r)
-        sums[r * kEntries + i] = V::multiply_add(parts[r], key, sums[r * kEntries + i]);
-    }
-  };
-  int64_t d = 0;
-  for (; d + V::kLanes <= head_dim; d += V::kLanes) add_part(d, [](const float* p) { return V::load(p); });
-  if (d < head_dim) add_part(d, [left = head_dim - d](const float* p) { return V::load_first(p, left); });
+  typename V::Floats sums[kCount * kEntries];
+#pragma GCC unroll 4
+  for (int first = 0; first < kEntries; first += kSummedEntries<V, kCount>) {
+    sum_products<V, Cached, kCount>(queries, keys, offsets + first, head_dim, sums + first);
+    // Without this, g++ would keep the sums in registers, and the next ones in memory.
+    if constexpr (kSummedEntries<V, kCount> < kEntries) asm("" : "+m"(sums));
+  }
   constexpr int kVectors = (kCount * kEntries + V::kLanes - 1) / V::kLanes;
   alignas(64) float all[kVectors * V::kLanes];
   for (int v = 0; v < kVectors; ++v) {
@@ -154,18 +135,23 @@ template <typename V, typename Cached, int kCount>
 // The score of one query and one entry, with the bits of dot_entries().
 template <typename V, typename Cached>
 float dot_entry(const float* q, const uint8_t* key, int64_t head_dim) {
-  auto sum = V::all(0);
-  for (int64_t d = 0; d < head_dim; d += V::kLanes) {
-    const int64_t left = head_dim - d;
-    const auto part = left >= V::kLanes ? V::load(q + d) : V::load_first(q + d, left);
-    sum = V::multiply_add(part, Cached::load(key, d), sum);
+  typename V::Floats chains[kScoreVectors<V>];
+  for (auto& chain : chains) chain = V::all(0);
+  for (int64_t d = 0; d < head_dim; d += V::kScoreChains) {
+    for (int part = 0; part < kScoreVectors<V> && d + part * V::kLanes < head_dim; ++part) {
+      const int64_t at = d + part * V::kLanes;
+      chains[part] =
+          V::multiply_add(load_left<V>(q + at, head_dim - at), Cached::load(key, at), chains[part]);
+    }
   }
-  return V::sum(sum);
+  return sum_chains<V>(chains);
 }
 
+// Not inlined, because the sums need all registers.
 template <typename V, typename Cached, int kCount>
-void score_entries(const BlockQuery* queries, const uint8_t* keys, const BlockEntries& block,
-                   int64_t head_dim, float* scores, const ComingHeads<V>& coming) {
+[[gnu::noinline]] void score_entries(const BlockQuery* queries, const uint8_t* keys,
+                                     const BlockEntries& block, int64_t head_dim, float* scores,
+                                     const ComingHeads<V>& coming) {
   constexpr int kEntries = kScoredEntries<V, kCount>;
   int i = 0;
   for (; i + kEntries <= block.count; i += kEntries) {
@@ -189,7 +175,7 @@ DistanceBias bias_of(const AttentionArgs& args, int64_t head, int64_t from_end) 
 // The softmax of no entry, and of the head's sink if there is one. The head begins at number `head` of a row.
 template <typename V>
 RunningSoftmax first_state(const AttentionArgs& args, int64_t head) {
-  if (args.sinks == nullptr) return {-__builtin_huge_valf(), 0};
+  if (args.sinks == nullptr) return kNoEntries;
   return {args.sinks[head / args.head_dim], 1};
 }
 
@@ -207,10 +193,10 @@ float finish_scores(const AttentionArgs& args, float* scores, int count, Distanc
   return 1;
 }
 
-// Scales scores in place, fills the last vector with the lowest one, and returns the largest.
+// Scales scores in place, fills the last chains with the lowest one, and returns the largest.
 template <typename V>
 float scale_scores(float* scores, int count, float scale) {
-  const int vectors = (count + V::kLanes - 1) / V::kLanes;
+  const int vectors = (count + kSumChains - 1) / kSumChains * kChainVectors<V>;
   for (int i = count; i < vectors * V::kLanes; ++i) scores[i] = -__builtin_huge_valf();
   auto block_largest = V::all(-__builtin_huge_valf());
   for (int i = 0; i < vectors; ++i) {
@@ -224,13 +210,17 @@ float scale_scores(float* scores, int count, float scale) {
 // Turns scores into weights exp(score - largest) in place and returns their sum.
 template <typename V>
 float weigh_scores(float* scores, int count, float largest) {
-  auto total = V::all(0);
-  for (int i = 0; i < count; i += V::kLanes) {
-    const auto weight = exp_of_negative<V>(V::sub(V::load(scores + i), V::all(largest)));
-    V::store(scores + i, weight);
-    total = V::add(total, weight);
+  typename V::Floats chains[kChainVectors<V>];
+  for (auto& chain : chains) chain = V::all(0);
+  for (int i = 0; i < count; i += kSumChains) {
+    for (int part = 0; part < kChainVectors<V>; ++part) {
+      float* const at = scores + i + part * V::kLanes;
+      const auto weight = exp_of_negative<V>(V::sub(V::load(at), V::all(largest)));
+      V::store(at, weight);
+      chains[part] = V::add(chains[part], weight);
+    }
   }
-  return V::sum(total);
+  return sum_chains<V, kChainVectors<V>>(chains);
 }
 
 // Scores [query][kBlock] of a batch.
@@ -426,10 +416,18 @@ class AttentionRun {
       const int64_t end = entries_of<V>(args_, share_.rows[row_of(item)]).end;
       longest = end > longest ? end : longest;
     }
-    for (int64_t begin = 0; begin < longest; begin += kBlock) attend_entries({begin, begin + kBlock});
+    if (longest > kChunk) chunks_.start(items_.end - items_.begin, args_.head_dim);
+    for (int64_t begin = 0; begin < longest; begin += kBlock) {
+      attend_entries({begin, begin + kBlock});
+      const int64_t end = begin + kBlock;
+      if (longest > kChunk && (end % kChunk == 0 || end >= longest)) end_chunk();
+    }
     for (int64_t item = items_.begin; item < items_.end; ++item) {
+      const int64_t at = item - items_.begin;
       float* y = y_of(item);
-      for (int64_t d = 0; d < args_.head_dim; ++d) y[d] /= states_[item - items_.begin].total;
+      const float* sums = longest > kChunk ? chunks_.sums(at) : y;
+      const float total = longest > kChunk ? chunks_.state(at).total : states_[at].total;
+      for (int64_t d = 0; d < args_.head_dim; ++d) y[d] = sums[d] / total;
     }
   }
 
@@ -438,6 +436,11 @@ class AttentionRun {
   int64_t head_of(int64_t item) const { return (kv_head_ * group_ + item % group_) * args_.head_dim; }
   float* y_of(int64_t item) const {
     return args_.y + row_of(item) * args_.head_count * args_.head_dim + head_of(item);
+  }
+
+  void end_chunk() {
+    for (int64_t item = items_.begin; item < items_.end; ++item)
+      chunks_.add(item - items_.begin, states_[item - items_.begin], y_of(item));
   }
 
   // One block, row by row.
@@ -538,18 +541,21 @@ class AttentionRun {
   BlockEntries next_block_;         // entries that the same row sees after them
   bool is_fetched_ = true;          // what comes next was fetched
   QueryBatch batch_ = {.queries = {}, .size = 0};
-  RunningSoftmax states_[kRun];
+  RunningSoftmax states_[kRun];  // of the present chunk
+  ChunkSums<V> chunks_;
 };
 
 template <typename V, typename Cached, bool kWiden = true>
 void attend_all(const AttentionShare& share) {
   WideBlock wide;
   const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
+  int64_t together = kRunNumbers / share.args->head_dim;
+  if (together > kRun) together = kRun;
   for (int64_t begin = share.items.begin; begin < share.items.end;) {
     const int64_t kv_head = begin / items_of_kv_head;
     int64_t end = (kv_head + 1) * items_of_kv_head;
     if (end > share.items.end) end = share.items.end;
-    if (end > begin + kRun) end = begin + kRun;
+    if (end > begin + together) end = begin + together;
     if (kWiden && end - begin > Cached::kDirectQueries) {
       AttentionRun<V, Cached, kWiden>(share, kv_head, {begin, end}, wide).attend();
     } else {

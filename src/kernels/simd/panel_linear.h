@@ -3,8 +3,9 @@
 // chunk and is converted on the way, so that arithmetic overlaps with reading.
 //
 // The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
-// i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Therefore
-// the bits of an output depend only on its own row, its own weights and k.
+// i % kChains; chains run in order and are added in pairs; stretches are added in order. Therefore the bits
+// of an output depend only on its own row, its own weights and k, and are the same in every table that has
+// this product.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -13,6 +14,7 @@
 namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
+inline constexpr int kChains = 4;  // independent sums over the inputs
 inline constexpr int64_t kTilesOfChunk = 10;
 inline constexpr int64_t kRowsOfChunk = kTilesOfChunk * kFloatRows;
 
@@ -74,7 +76,7 @@ struct Stretch {
 template <typename V, typename Weights, int kPanels, int kRows, bool kIsTiled>
 struct StretchSums {
   static constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
-  static constexpr bool kFitRegisters = V::kChains * kRows * kParts <= 16;
+  static constexpr bool kFitRegisters = kChains * kRows * kParts <= V::kSums;
   using Chain = typename V::Floats[kRows][kParts];
 
   const Stretch& stretch;
@@ -110,10 +112,10 @@ struct StretchSums {
     }
   }
   // Adds the chains in pairs, and their sum to the outputs' sums.
-  void finish(Chain (&sums)[V::kChains]) const {
+  void finish(Chain (&sums)[kChains]) const {
     for (int r = 0; r < kRows; ++r) {
       for (int part = 0; part < kParts; ++part) {
-        for (int chains = V::kChains / 2; chains > 0; chains /= 2) {
+        for (int chains = kChains / 2; chains > 0; chains /= 2) {
           for (int chain = 0; chain < chains; ++chain)
             sums[chain][r][part] = V::add(sums[chain][r][part], sums[chain + chains][r][part]);
         }
@@ -131,22 +133,22 @@ template <typename V, typename Weights, int kPanels, int kRows, bool kIsTiled>
 void add_stretch(const Stretch& stretch, const RowInputs<V, kIsTiled>& x, int64_t row) {
   using Sums = StretchSums<V, Weights, kPanels, kRows, kIsTiled>;
   const Sums of_rows = {stretch, x, row};
-  typename Sums::Chain sums[V::kChains];
+  typename Sums::Chain sums[kChains];
   if constexpr (Sums::kFitRegisters) {
     for (auto& chain : sums) Sums::clear(chain);
     int64_t i = 0;
-    for (; i + V::kChains <= stretch.inputs; i += V::kChains) {
-      for (int chain = 0; chain < V::kChains; ++chain) of_rows.add_input(i + chain, i + chain, sums[chain]);
+    for (; i + kChains <= stretch.inputs; i += kChains) {
+      for (int chain = 0; chain < kChains; ++chain) of_rows.add_input(i + chain, i + chain, sums[chain]);
     }
-    for (int chain = 0; chain < V::kChains; ++chain) {
+    for (int chain = 0; chain < kChains; ++chain) {
       if (i + chain < stretch.inputs) of_rows.add_input(i + chain, i + chain, sums[chain]);
     }
   } else {
     int64_t number = 0;
-    for (int chain = 0; chain < V::kChains; ++chain) {
+    for (int chain = 0; chain < kChains; ++chain) {
       typename Sums::Chain own;
       Sums::clear(own);
-      for (int64_t i = chain; i < stretch.inputs; i += V::kChains) of_rows.add_input(i, number++, own);
+      for (int64_t i = chain; i < stretch.inputs; i += kChains) of_rows.add_input(i, number++, own);
       __builtin_memcpy(sums[chain], own, sizeof(own));
     }
   }

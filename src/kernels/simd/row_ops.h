@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/isa_ops.h"
+#include "kernels/simd/sum_chains.h"
 
 namespace outrider::simd {
 
@@ -74,20 +75,28 @@ void softcap(const SoftcapArgs& args, Range items) {
 
 template <typename V>
 float sum_of_squares(const float* x, int64_t dim) {
-  constexpr int kSums = 4;
-  typename V::Floats sums[kSums] = {V::all(0), V::all(0), V::all(0), V::all(0)};
+  constexpr int kSums = 4;  // of kSumChains chains each
+  constexpr int kParts = kChainVectors<V>;
+  typename V::Floats sums[kSums * kParts];
+  for (auto& sum : sums) sum = V::all(0);
   int64_t i = 0;
-  for (; i + kSums * V::kLanes <= dim; i += kSums * V::kLanes) {
-    for (int s = 0; s < kSums; ++s) {
+  for (; i + kSums * kSumChains <= dim; i += kSums * kSumChains) {
+    for (int s = 0; s < kSums * kParts; ++s) {
       const auto v = V::load(x + i + s * V::kLanes);
       sums[s] = V::multiply_add(v, v, sums[s]);
     }
   }
-  for (; i < dim; i += V::kLanes) {
-    const auto v = V::load_first(x + i, dim - i < V::kLanes ? dim - i : V::kLanes);
-    sums[0] = V::multiply_add(v, v, sums[0]);
+  for (; i < dim; i += kSumChains) {
+    for (int part = 0; part < kParts; ++part) {
+      const auto v = load_left<V>(x + i + part * V::kLanes, dim - i - part * V::kLanes);
+      sums[part] = V::multiply_add(v, v, sums[part]);
+    }
   }
-  return V::sum(V::add(V::add(sums[0], sums[1]), V::add(sums[2], sums[3])));
+  typename V::Floats chains[kParts];
+  for (int part = 0; part < kParts; ++part)
+    chains[part] = V::add(V::add(sums[part], sums[kParts + part]),
+                          V::add(sums[2 * kParts + part], sums[3 * kParts + part]));
+  return sum_chains<V, kChainVectors<V>>(chains);
 }
 
 template <typename V>
@@ -107,10 +116,13 @@ void rms_norm(const NormArgs& args, Range rows) {
 
 template <typename V>
 float sum_of(const float* x, int64_t dim) {
-  auto sum = V::all(0);
-  for (int64_t i = 0; i < dim; i += V::kLanes)
-    sum = V::add(sum, V::load_first(x + i, dim - i < V::kLanes ? dim - i : V::kLanes));
-  return V::sum(sum);
+  typename V::Floats chains[kChainVectors<V>];
+  for (auto& chain : chains) chain = V::all(0);
+  for (int64_t i = 0; i < dim; i += kSumChains) {
+    for (int part = 0; part < kChainVectors<V>; ++part)
+      chains[part] = V::add(chains[part], load_left<V>(x + i + part * V::kLanes, dim - i - part * V::kLanes));
+  }
+  return sum_chains<V, kChainVectors<V>>(chains);
 }
 
 template <typename V>

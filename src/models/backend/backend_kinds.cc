@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/backend/backend_kinds.h"
 
+#include <algorithm>
+
+#include "base/check.h"
+#include "models/backend/device/emulated_backend.h"
 #include "models/backend/host/host_backend.h"
 
 namespace outrider {
 
 std::vector<BackendKind>& backend_kinds() {
   static std::vector<BackendKind> kinds = {
+      {"emulated", make_emulated_backend},
       {"cpu", make_host_backend},
   };
   return kinds;
+}
+
+Result<std::unique_ptr<LayerBackend>> make_backend(const ModelConfig& config, const ModelOptions& options,
+                                                   const LoadWeights& load) {
+  const std::vector<BackendKind>& kinds = backend_kinds();
+  if (options.device.empty()) return kinds.back().make(config, options, load);
+  const auto found = std::ranges::find(kinds, options.device, &BackendKind::name);
+  OUTRIDER_CHECK(found != kinds.end());
+  return found->make(config, options, load);
 }
 
 }  // namespace outrider

@@ -17,13 +17,11 @@ struct BackendKind {
                                                 const LoadWeights& load);
 };
 
-// The kinds that this program has; networks are computed by the last.
+// The kinds that this program has; the last computes networks that name none.
 std::vector<BackendKind>& backend_kinds();
 
-inline Result<std::unique_ptr<LayerBackend>> make_backend(const ModelConfig& config,
-                                                          const ModelOptions& options,
-                                                          const LoadWeights& load) {
-  return backend_kinds().back().make(config, options, load);
-}
+// Precondition: the program has the kind that the options name.
+Result<std::unique_ptr<LayerBackend>> make_backend(const ModelConfig& config, const ModelOptions& options,
+                                                   const LoadWeights& load);
 
 }  // namespace outrider

@@ -66,11 +66,7 @@ DrafterContext context_of(const DraftingParts& parts, const ModelFile& file, con
 
 Status open_text(DraftingParts& parts, const ModelFile& file) {
   OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
-  if (!file.chat_template.empty()) {
-    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
-  }
-  parts.bos_token = file.bos_token;
-  parts.eos_token = file.eos_token;
+  parts.chat = chat_format_of(file);
   parts.vocabulary = fingerprint_of(*parts.tokenizer);
   return {};
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "chat_template/chat_template.h"
+#include "chat_template/plain_chat.h"
 #include "drafters/registry.h"
 #include "models/model.h"
 #include "open/names.h"
@@ -25,8 +25,7 @@ struct DraftingParts {
   EngineInfo info;
   std::unique_ptr<ThreadPool> pool;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat_template;
-  std::string bos_token, eos_token;
+  ChatFormat chat;
   std::unique_ptr<Model> ends;  // the target's embedding and output head; null: the drafter shares none
   std::shared_ptr<Drafter> drafter;
   DraftLimits limits;                // of a tree

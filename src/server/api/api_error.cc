@@ -34,6 +34,10 @@ std::string error_body(const ApiError& error, ErrorForm form) {
   if (form == ErrorForm::kAnthropic) return anthropic_body(error);
   std::string body;
   JsonWriter json(body);
+  if (form == ErrorForm::kOllama) {
+    json.begin_object().member("error", error.message).end_object();
+    return body;
+  }
   json.begin_object().key("error").begin_object().member("message", error.message);
   json.member("type", error.type).member("param", text_or_null(error.param));
   json.member("code", text_or_null(error.code)).end_object().end_object();

@@ -26,6 +26,7 @@ using ApiResult = Result<T, ApiError>;
 enum class ErrorForm : uint8_t {
   kOpenAi,     // {"error": {"message", "type", "param", "code"}}
   kAnthropic,  // {"type": "error", "error": {"type", "message"}}
+  kOllama,     // {"error": message}
 };
 std::string error_body(const ApiError& error, ErrorForm form = ErrorForm::kOpenAi);
 // A status 501: the server could answer with other options.

@@ -20,7 +20,7 @@ struct ApiLimits {
   int top_logprobs = Request::kMaxLogprobs;
   int64_t prompt_logprobs = 1 << 17;  // of all prompts, choices and ranks of one call together
   int messages = 4096;
-  int tools = 128;
+  int tools = 1024;
   int grammar_bytes = 256 << 10;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,10 @@ class GenerationCall {
   virtual bool wants_traces() const { return false; }
   // Paths of the fields that were present and have no meaning here, for the log.
   const std::vector<std::string>& ignored_fields() const { return ignored_fields_; }
+
+  // The type of a stream, and what keeps it alive while there is nothing to send; empty: nothing may.
+  virtual std::string_view content_type() const { return "text/event-stream; charset=utf-8"; }
+  virtual std::string_view ping() const { return ": ping\n\n"; }
 
   // A call that streams appends server-sent events ("data: {...}\n\n") to `events`. The last delta of the
   // last choice adds the usage, if it was asked for, and "data: [DONE]\n\n". A call that does not stream

@@ -26,6 +26,8 @@ struct ServedModel {
   TemplateValues template_values;               // of every request
   std::shared_ptr<const TokenTrie> token_trie;  // null: grammars are not supported
   std::string bos_token, eos_token;             // for the template
+  TemplateTokens other_tokens;                  // the same
+  std::string template_problem;                 // why the model's own cannot be read, and what to do
   std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model
   int64_t context = 0;                          // tokens
   int64_t vocab_size = 0;

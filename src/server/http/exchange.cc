@@ -16,7 +16,10 @@ namespace http = boost::beast::http;
 Reply error_reply(const Exchange& exchange, const ApiError& error) {
   const auto path = request_path(exchange.header.target);
   const bool is_messages = path && (path->starts_with("/v1/messages") || path->starts_with("/messages"));
-  return error_reply(error, is_messages ? ErrorForm::kAnthropic : ErrorForm::kOpenAi);
+  const bool is_ollama = path && path->starts_with("/api/");
+  return error_reply(error, is_messages ? ErrorForm::kAnthropic
+                            : is_ollama ? ErrorForm::kOllama
+                                        : ErrorForm::kOpenAi);
 }
 
 std::string header_text(const Exchange& exchange, const Reply& reply, int64_t length) {

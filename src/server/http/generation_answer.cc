@@ -80,8 +80,8 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   };
 }
 
-Reply stream_reply() {
-  Reply reply{.content_type = "text/event-stream; charset=utf-8"};
+Reply stream_reply(const GenerationCall& call) {
+  Reply reply{.content_type = std::string(call.content_type())};
   reply.headers.emplace_back("X-Accel-Buffering", "no");
   return reply;
 }
@@ -96,7 +96,7 @@ std::string next_events(Service& service, LiveCall& call, bool is_silent) {
   if (call.events.empty() && !call.error) service.calls.release_held(call);
   std::string events = std::exchange(call.events, {});
   if (call.error) events += call.generation->error_events(*call.error);
-  if (events.empty() && is_silent && !call.is_finished) events = ": ping\n\n";
+  if (events.empty() && is_silent && !call.is_finished) events = call.generation->ping();
   return events;
 }
 
@@ -105,7 +105,7 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   Service& service = connection.service();
   service.metrics.on_response(200);
   if (!exchange.is_chunked) exchange.keeps_alive = false;
-  const Reply reply = stream_reply();
+  const Reply reply = stream_reply(*call.generation);
   const std::string header = header_text(exchange, reply, -1);
   exchange.is_answered = true;
   bool is_sent = co_await connection.write(header);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/json_writer.h"
+#include "server/api/ollama/ollama_models.h"
 #include "server/http/route.h"
 
 namespace outrider {
@@ -99,6 +100,10 @@ Reply health(Service& service, const PlainCall&) {
 }
 
 Reply version(Service&, const PlainCall&) { return {.body = version_body()}; }
+
+Reply ollama_tags(Service& service, const PlainCall&) { return {.body = ollama_tags_body(service.model)}; }
+
+Reply ollama_version(Service&, const PlainCall&) { return {.body = ollama_version_body()}; }
 
 Reply models(Service& service, const PlainCall&) { return {.body = models_body(service.model)}; }
 

@@ -56,6 +56,8 @@ Reply delete_response(Service& service, const PlainCall& call);
 Reply tokenizer_info(Service& service, const PlainCall& call);
 Reply props(Service& service, const PlainCall& call);
 Reply slots(Service& service, const PlainCall& call);
+Reply ollama_tags(Service& service, const PlainCall& call);
+Reply ollama_version(Service& service, const PlainCall& call);
 Reply cancel(Service& service, const PlainCall& call);
 
 }  // namespace outrider

@@ -5,6 +5,8 @@
 
 #include "remote/protocol/messages.h"
 #include "server/api/answers/text_routes.h"
+#include "server/api/ollama/ollama_calls.h"
+#include "server/api/ollama/ollama_models.h"
 
 namespace outrider {
 namespace {
@@ -36,6 +38,12 @@ constexpr RouteRow kRoutes[] = {
     {"POST", "/v1/embeddings", parse_embeddings},
     {"POST", "/v1/rerank", parse_rerank},
     {"POST", "/v1/reranking", parse_rerank},
+    {"POST", "/completion", parse_llama_completion},
+    {"POST", "/api/chat", parse_ollama_chat},
+    {"POST", "/api/generate", parse_ollama_generate},
+    {"POST", "/api/show", ollama_show_body},
+    {"GET", "/api/tags", ollama_tags},
+    {"GET", "/api/version", ollama_version, false},
     {"GET", "/tokenizer_info", tokenizer_info},
     {"GET", "/props", props},
     {"GET", "/slots", slots},

@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// The answer of /infill, in llama-server's own form.
+// The answer of /infill and /completion, in llama-server's own form.
 class InfillAnswer final : public GenerationCall {
  public:
   InfillAnswer(const GenerationSpec& spec, std::vector<Request> requests);

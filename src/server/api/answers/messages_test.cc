@@ -50,6 +50,48 @@ TEST(Messages, ReadTheirBlocks) {
       HasSubstr(R"([{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}])"));
 }
 
+TEST(Messages, LogWhatOnlyAnthropicsServersKnow) {
+  const TestServedModel model(kShowing);
+  const auto call =
+      message_call(model, R"({"max_tokens":-1,"cache_control":{"type":"ephemeral"},"inference_geo":"us",
+      "speed":"standard","diagnostics":{"previous_message_id":null},"user_profile_id":"u","workspace_id":"w",
+      "thinking":{"type":"between_tools"},"output_config":{"effort":"max","task_budget":{"type":"tokens"}},
+      "tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{"type":"object"},
+        "cache_control":{"type":"ephemeral"},"eager_input_streaming":true}],
+      "messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain",
+        "data":"d"}},{"type":"text","text":"u"}]},
+      {"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},
+        {"type":"web_search_tool_result","tool_use_id":"s","content":[]},{"type":"text","text":"a"}]},
+      {"role":"user","content":"more"}]})");
+  ASSERT_NE(call, nullptr);
+  EXPECT_THAT(call->ignored_fields(),
+              testing::UnorderedElementsAre("cache_control", "inference_geo", "speed", "diagnostics",
+                                            "user_profile_id", "workspace_id", "output_config.task_budget",
+                                            "tools[0]", "messages[1].content[0]", "messages[1].content[1]"));
+  const std::string prompt = model.context().model->tokenizer->decode(call->requests()[0].prompt, false);
+  EXPECT_THAT(prompt, HasSubstr("[user:d\nu][assistant:a][user:more]"));
+  EXPECT_GT(call->requests()[0].max_tokens, 100);
+}
+
+TEST(Messages, TakeNamesOf128LettersAndManyTools) {
+  const TestServedModel model;
+  const auto status = [&](size_t name, size_t count) {
+    std::string tools;
+    for (size_t i = 0; i < count; ++i) {
+      std::string one = std::to_string(i);
+      one.insert(0, name - one.size(), 't');
+      tools +=
+          (i == 0 ? "" : ",") + std::string(R"({"name":")") + one + R"(","input_schema":{"type":"object"}})";
+    }
+    const auto call = model.message("{" + std::string(kHiMessage) +
+                                    R"(,"tool_choice":{"type":"none"},"tools":[)" + tools + "]}");
+    return call.ok() ? "accepted" : call.error().param;
+  };
+  EXPECT_EQ(status(128, 1), "accepted");
+  EXPECT_EQ(status(129, 1), "tools[0].name");
+  EXPECT_EQ(status(8, 200), "accepted");
+}
+
 TEST(Messages, ContinueTheAssistantsText) {
   const TestServedModel model;
   EXPECT_THAT(prompt_of_message(model, R"({"max_tokens":5,"messages":[{"role":"user","content":"Count"},
@@ -68,7 +110,8 @@ TEST(Messages, NameWhatTheyRefuse) {
   EXPECT_EQ(param(R"({"max_tokens":5,"messages":[]})"), "messages");
   EXPECT_EQ(param(R"({"max_tokens":5,"messages":[{"role":"user","content":[{"type":"image"}]}]})"),
             "messages[0].content[0].type");
-  EXPECT_EQ(param("{" + hi + R"(,"tools":[{"type":"bash_20250124","name":"bash"}]})"), "tools[0].type");
+  EXPECT_EQ(param("{" + hi + R"(,"tools":[{"type":"bash_20250124","name":"bash"}]})"), "accepted");
+  EXPECT_EQ(param("{" + hi + R"(,"thread":{"id":"t"}})"), "thread");
   EXPECT_EQ(param("{" + hi + R"(,"tool_choice":{"type":"tool","name":"g"}})"), "tool_choice.name");
   EXPECT_EQ(param("{" + hi + R"(,"frobnicate":1})"), "frobnicate");
   EXPECT_EQ(param("{" + hi +

@@ -80,7 +80,16 @@ void set_constraints(std::vector<Request>& requests,
   for (size_t i = 0; i < constraints.size(); ++i) requests[i].constraint = std::move(constraints[i]);
 }
 
-// Makes the requests of a chat with fields that have been read; `field` holds its messages.
+// Error: a field of the chat that an answer in another form has no place for.
+ApiStatus check_plain_answer(const GenerationSpec& spec) {
+  if (spec.prompt_logprobs >= 0) return field_error("prompt_logprobs", "expected no such field here");
+  if (spec.return_token_ids) return field_error("return_token_ids", "expected false here, found true");
+  if (spec.trace != SpeculationTrace::kNone) return field_error("speculative.trace", "expected none here");
+  return api_ok();
+}
+
+}  // namespace
+
 ApiResult<std::vector<Request>> chat_requests(ChatSpec& spec, const CallContext& context,
                                               std::string_view field) {
   prepare_output(spec);
@@ -95,16 +104,6 @@ ApiResult<std::vector<Request>> chat_requests(ChatSpec& spec, const CallContext&
   set_constraints(requests, std::move(constraints));
   return requests;
 }
-
-// Error: a field of the chat that an answer in another form has no place for.
-ApiStatus check_plain_answer(const GenerationSpec& spec) {
-  if (spec.prompt_logprobs >= 0) return field_error("prompt_logprobs", "expected no such field here");
-  if (spec.return_token_ids) return field_error("return_token_ids", "expected false here, found true");
-  if (spec.trace != SpeculationTrace::kNone) return field_error("speculative.trace", "expected none here");
-  return api_ok();
-}
-
-}  // namespace
 
 ParsedCall parse_chat(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(ChatSpec spec, read_chat_request(root, context));
@@ -143,16 +142,29 @@ ParsedCall parse_completion(const RequestField& root, const CallContext& context
       std::make_unique<CompletionAnswer>(spec, context, std::move(requests)));
 }
 
-ParsedCall parse_infill(const RequestField& root, const CallContext& context) {
-  OUTRIDER_TRY(const CompletionSpec spec, read_infill_request(root, context));
+namespace {
+
+// The call of one prompt in a field, answered in llama-server's own form.
+ParsedCall llama_call(const CompletionSpec& spec, const CallContext& context, std::string_view field) {
   OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
   std::vector<Request> requests;
   OUTRIDER_RETURN_IF_ERROR(add_requests(
-      spec, context, {.tokens = spec.prompts[0].tokens, .name = "completion", .field = "input_prefix"},
-      requests));
+      spec, context, {.tokens = spec.prompts[0].tokens, .name = "completion", .field = field}, requests));
   OUTRIDER_TRY(auto constraints, form_constraints(spec, requests.size()));
   set_constraints(requests, std::move(constraints));
   return std::unique_ptr<GenerationCall>(std::make_unique<InfillAnswer>(spec, std::move(requests)));
+}
+
+}  // namespace
+
+ParsedCall parse_infill(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(const CompletionSpec spec, read_infill_request(root, context));
+  return llama_call(spec, context, "input_prefix");
+}
+
+ParsedCall parse_llama_completion(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(const CompletionSpec spec, read_llama_completion(root, context));
+  return llama_call(spec, context, "prompt");
 }
 
 ParsedCall parse_embeddings(const RequestField& root, const CallContext& context) {

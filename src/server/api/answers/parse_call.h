@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "server/api/api_error.h"
 #include "server/api/call_context.h"
 #include "server/api/generation_call.h"
 #include "server/api/request_field.h"
+#include "server/api/requests/chat_request.h"
 
 namespace outrider {
 
@@ -21,8 +23,15 @@ ParsedCall parse_completion(const RequestField& root, const CallContext& context
 ParsedCall parse_responses(const RequestField& root, const CallContext& context);
 ParsedCall parse_messages(const RequestField& root, const CallContext& context);
 ParsedCall parse_infill(const RequestField& root, const CallContext& context);
+ParsedCall parse_llama_completion(const RequestField& root,
+                                  const CallContext& context);  // llama-server's own
 ParsedCall parse_embeddings(const RequestField& root, const CallContext& context);
 ParsedCall parse_rerank(const RequestField& root, const CallContext& context);
+
+// The requests of a chat with fields that have been read, for APIs with another form; `field` holds its
+// messages.
+ApiResult<std::vector<Request>> chat_requests(ChatSpec& spec, const CallContext& context,
+                                              std::string_view field);
 
 // Parses the bytes of a body first.
 ParsedCall parse_call(ParseFunction parse, std::string_view body, const CallContext& context);

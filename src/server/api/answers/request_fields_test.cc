@@ -71,7 +71,7 @@ const FieldCase kCommon[] = {
     {"speculative", {"{}"}},
     {"response_format", {}},
     {"structured_outputs", {"{}"}},
-    {"guided_json", {"true", "{}"}},  // schemas
+    {"guided_json", {"true", "{}", "{\"0\":1}"}},  // schemas
     {"guided_regex", {"\"\"", "\"x\""}},
     {"guided_choice", {"[\"x\"]"}},
     {"guided_grammar", {}},
@@ -93,8 +93,8 @@ const FieldCase kCommon[] = {
 
 const FieldCase kChat[] = {
     {"messages", {}},
-    {"max_tokens", {"1", "101"}},
-    {"max_completion_tokens", {"1", "101"}},
+    {"max_tokens", {"-1", "1", "101"}},
+    {"max_completion_tokens", {"-1", "1", "101"}},
     {"logprobs", {"true", "false"}},
     {"top_logprobs", {"0"}},
     {"tools", {"[]"}},
@@ -112,7 +112,7 @@ const FieldCase kChat[] = {
 
 const FieldCase kCompletion[] = {
     {"prompt", {"\"x\"", "[\"x\"]", "[0]", "[[0]]"}},
-    {"max_tokens", {"0", "1", "101"}},
+    {"max_tokens", {"-1", "0", "1", "101"}},
     {"logprobs", {"0", "1"}},
     {"echo", {"true", "false"}},
     {"add_special_tokens", {"true", "false"}},
@@ -204,10 +204,11 @@ TEST(RequestFields, HaveTheRangesOfTheOptionTable) {
     for (const auto& [bound, sign] : {std::pair(range.min, -1), std::pair(range.max, 1)}) {
       const bool is_large = std::abs(bound) > 1e18;
       const int64_t whole = whole_bound(bound);
+      const bool has_no_limit = row.http.name == "max_tokens";  // -1
       const std::string inside = is_whole ? std::to_string(whole) : fmt::format("{}", bound);
       const std::string outside = !is_whole  ? fmt::format("{}", bound + sign * 0.25 * (std::abs(bound) + 1))
                                   : is_large ? inside + "0"
-                                             : std::to_string(whole + sign);
+                                             : std::to_string(whole + sign * (has_no_limit ? 2 : 1));
       // A number of tokens within its range may still be too large for the context.
       EXPECT_THAT(field_error(model, row.http.name, inside),
                   testing::Not(testing::ContainsRegex("(number|integer) from")));
@@ -266,6 +267,17 @@ constexpr std::pair<const char*, const char*> kMemberErrors[] = {
     {R"("tool_choice":"required")", "tool_choice"},
     {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"g"}})",
      "tool_choice.function.name"},
+    {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools",
+        "allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]}})",
+     "tool_choice.allowed_tools.tools[0].function.name"},
+    {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools",
+        "allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}}]}})",
+     "accepted"},
+    {R"("verbosity":"loud")", "verbosity"},
+    {R"("verbosity":"low")", "accepted"},
+    {R"("prompt_cache_options":{"mode":"explicit","ttl":"30m"})", "accepted"},
+    {R"("prediction":{"type":"content","content":"x"})", "accepted"},
+    {R"("moderation":{"model":"m"})", "moderation"},
     {R"("top_logprobs":2)", "top_logprobs"},
     {R"("chat_template_kwargs":{"messages":false})", "chat_template_kwargs.messages"},
     {R"("chat_template_kwargs":{"a":[1]})", "chat_template_kwargs.a"},
@@ -376,8 +388,8 @@ TEST(RequestFields, LimitsHoldExactly) {
   EXPECT_EQ(param_of(model, R"("logprobs":true,"top_logprobs":21)"), "top_logprobs");
   EXPECT_EQ(param_of(model, R"("n":16)"), "accepted");
   const std::string tool = R"({"type":"function","function":{"name":"f#"}})";
-  EXPECT_EQ(param_of(model, many("\"tool_choice\":\"none\",\"tools\":[", tool, 128, "]")), "accepted");
-  EXPECT_EQ(param_of(model, many("\"tool_choice\":\"none\",\"tools\":[", tool, 129, "]")), "tools");
+  EXPECT_EQ(param_of(model, many("\"tool_choice\":\"none\",\"tools\":[", tool, 1024, "]")), "accepted");
+  EXPECT_EQ(param_of(model, many("\"tool_choice\":\"none\",\"tools\":[", tool, 1025, "]")), "tools");
   EXPECT_EQ(message_param(model, many("[", R"({"role":"user","content":""})", 4097, "]")), "messages");
   EXPECT_TRUE(model.completion(many(R"({"n":2,"prompt":[)", "\"a\"", 512, "]}")).ok());
   EXPECT_EQ(model.completion(many(R"({"n":2,"prompt":[)", "\"a\"", 513, "]}")).error().param, "prompt");
@@ -417,6 +429,26 @@ TEST(RequestFields, HaveTheNamesOfLlamaServer) {
   call = model.completion(R"({"prompt":"x","repeat_penalty":1.5,"repeat_last_n":64})");
   ASSERT_FALSE(call.ok());
   EXPECT_EQ(call.error().param, "repeat_last_n");
+}
+
+// A schema that no automaton can hold costs its own guarantee where there are other tools.
+TEST(RequestFields, ServeAToolWithoutAGuaranteeBesideOthers) {
+  const TestServedModel model;
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"x"}],"tool_choice":"required","tools":[)";
+  const std::string bad = R"({"type":"function","function":{"name":"f","parameters":{"not":{}}}})";
+  const std::string good = R"({"type":"function","function":{"name":"g"}})";
+  const auto alone = model.chat(body + bad + "]}");
+  ASSERT_FALSE(alone.ok());
+  EXPECT_EQ(alone.error().param, "tools[0].function.parameters");
+  const auto beside = model.chat(body + good + "," + bad + "]}");
+  ASSERT_TRUE(beside.ok()) << beside.error().message;
+  EXPECT_THAT((*beside)->ignored_fields(),
+              testing::ElementsAre(testing::StartsWith("tools[1].function.parameters: calls are not held")));
+  const std::string contradiction = R"({"type":"function","function":{"name":"f","parameters":{"enum":[]}}})";
+  const auto refused = model.chat(body + good + "," + contradiction + "]}");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "tools[1].function.parameters");
 }
 
 // Whether the output may be exactly these tokens.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api/answers/answer.h"
+#include "server/api/json_text.h"
 #include "server/api/requests/chat_messages.h"
 
 namespace outrider {
@@ -23,14 +24,27 @@ ResponsesAnswer::ResponsesAnswer(ResponsesSpec spec, const CallContext& context,
       conversation_(spec.is_stored ? std::move(spec.messages) : std::vector<ChatMessage>()),
       input_(spec.is_stored ? std::move(spec.input) : std::string()),
       echo_(std::move(spec.echo)),
+      tool_kinds_(std::move(spec.tool_kinds)),
       store_(spec.is_stored ? context.responses : nullptr),
       scope_(context.cache_scope) {}
 
 std::string ResponsesAnswer::response_id() const { return "resp_" + id(); }
 
+ResponseToolKind ResponsesAnswer::tool_kind(size_t index) const {
+  const auto known = tool_kinds_.find(parts()[index].name);
+  return known == tool_kinds_.end() ? ResponseToolKind::kFunction : known->second;
+}
+
+const CallItemForm& ResponsesAnswer::item_form(size_t index) const {
+  static constexpr CallItemForm kForms[] = {
+      {"fc_", "function_call"}, {"ctc_", "custom_tool_call"}, {"tsc_", "tool_search_call"}};
+  return kForms[static_cast<size_t>(tool_kind(index))];
+}
+
 std::string ResponsesAnswer::item_id(size_t index) const {
   const PartKind kind = parts()[index].kind;
-  return part_id(kind == PartKind::kReasoning ? "rs_" : kind == PartKind::kCall ? "fc_" : "msg_", index);
+  if (kind == PartKind::kCall) return part_id(item_form(index).id_prefix, index);
+  return part_id(kind == PartKind::kReasoning ? "rs_" : "msg_", index);
 }
 
 template <typename Function>
@@ -50,14 +64,29 @@ void ResponsesAnswer::write_content(JsonWriter& json, PartKind kind, std::string
   json.end_object();
 }
 
+// The name and the input of a call; a search has neither a name nor arguments as text.
+void ResponsesAnswer::write_call(JsonWriter& json, size_t index, const std::string& arguments) const {
+  switch (tool_kind(index)) {
+    case ResponseToolKind::kFunction:
+      json.member("name", parts()[index].name).member("arguments", arguments);
+      break;
+    case ResponseToolKind::kCustom:
+      json.member("name", parts()[index].name).member("input", custom_input(arguments));
+      break;
+    case ResponseToolKind::kSearch:
+      json.member("execution", "client").key("arguments");
+      json.json(is_json_object(arguments) ? arguments : "{}");
+  }
+}
+
 // An item of the output; before it has a status, its content is empty.
 void ResponsesAnswer::write_item(JsonWriter& json, size_t index, std::string_view status) const {
   const MessagePart& part = parts()[index];
   const bool is_begun = status == "in_progress";
   json.begin_object().member("id", item_id(index));
   if (part.kind == PartKind::kCall) {
-    json.member("type", "function_call").member("call_id", call_id(index)).member("name", part.name);
-    json.member("arguments", is_begun ? std::string_view() : part.text);
+    json.member("type", item_form(index).type).member("call_id", call_id(index));
+    write_call(json, index, is_begun ? "" : part.text);
   } else {
     const bool is_text = part.kind == PartKind::kText;
     json.member("type", is_text ? "message" : "reasoning");
@@ -126,6 +155,8 @@ void ResponsesAnswer::append_part_event(std::string& events, std::string_view ty
 
 void ResponsesAnswer::extend_part(size_t index, const MessagePart& part, std::string_view text,
                                   std::string& events) {
+  // The input of other tools is known when the arguments are complete.
+  if (part.kind == PartKind::kCall && tool_kind(index) != ResponseToolKind::kFunction) return;
   const std::string_view type = part.kind == PartKind::kCall        ? "response.function_call_arguments.delta"
                                 : part.kind == PartKind::kReasoning ? "response.reasoning_text.delta"
                                                                     : "response.output_text.delta";
@@ -135,12 +166,25 @@ void ResponsesAnswer::extend_part(size_t index, const MessagePart& part, std::st
   });
 }
 
-void ResponsesAnswer::close_part(size_t index, const MessagePart& part, std::string& events) {
-  if (part.kind == PartKind::kCall) {
+void ResponsesAnswer::close_call(size_t index, const MessagePart& part, std::string& events) {
+  const ResponseToolKind kind = tool_kind(index);
+  if (kind == ResponseToolKind::kFunction) {
     append_part_event(events, "response.function_call_arguments.done", index, [&](JsonWriter& json) {
       json.member("name", part.name);
       json.member("arguments", part.text);
     });
+  } else if (kind == ResponseToolKind::kCustom) {
+    const std::string input = custom_input(part.text);
+    append_part_event(events, "response.custom_tool_call_input.delta", index,
+                      [&](JsonWriter& json) { json.member("delta", input); });
+    append_part_event(events, "response.custom_tool_call_input.done", index,
+                      [&](JsonWriter& json) { json.member("input", input); });
+  }
+}
+
+void ResponsesAnswer::close_part(size_t index, const MessagePart& part, std::string& events) {
+  if (part.kind == PartKind::kCall) {
+    close_call(index, part, events);
   } else {
     const bool is_text = part.kind == PartKind::kText;
     append_part_event(events, is_text ? "response.output_text.done" : "response.reasoning_text.done", index,

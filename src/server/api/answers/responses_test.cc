@@ -83,10 +83,23 @@ TEST(Responses, NameWhatTheyRefuse) {
   };
   EXPECT_EQ(param(R"({})"), "input");
   EXPECT_EQ(param(R"({"input":[]})"), "input");
-  EXPECT_EQ(param(R"({"input":[{"type":"web_search_call"}]})"), "input[0].type");
+  EXPECT_EQ(param(R"({"input":[{"type":"web_search_call"}]})"), "input");
+  EXPECT_EQ(param(R"({"input":[{"type":"nonsense"}]})"), "input[0].type");
+  EXPECT_EQ(param(R"({"input":[{"id":"msg_1"}]})"), "input[0]");
   EXPECT_EQ(param(R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})"),
             "input[0].content[0].type");
-  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"custom","name":"f"}]})"), "tools[0].type");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"custom"}]})"), "tools[0].name");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"namespace","name":"n"}]})"), "tools[0].tools");
+  EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}]})"),
+            "tools[0].tools[0].name");
+  EXPECT_EQ(param(R"({"input":"x","include":["message.output_text.logprobs"]})"), "include[0]");
+  EXPECT_EQ(param(R"({"input":"x","max_output_tokens":0})"), "max_output_tokens");
+  EXPECT_EQ(param(R"({"input":"x","max_output_tokens":-1})"), "accepted");
+  EXPECT_EQ(
+      param(
+          R"({"input":"x",)" + std::string(kTool) +
+          R"(,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}})"),
+      "tool_choice.tools[0].name");
   EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"web_search"}]})"), "accepted");
   EXPECT_EQ(param(R"({"input":"x","background":true})"), "background");
   EXPECT_EQ(param(R"({"input":"x","n":2})"), "n");
@@ -95,9 +108,82 @@ TEST(Responses, NameWhatTheyRefuse) {
   EXPECT_EQ(param(R"({"input":"x","previous_response_id":"resp_no"})"), "previous_response_id");
   EXPECT_EQ(
       param(R"({"input":"x","include":["reasoning.encrypted_content"],"store":false,"truncation":"disabled",
-      "reasoning":{"effort":"low","summary":"auto"},"text":{"format":{"type":"text"},"verbosity":"medium"},
+      "reasoning":{"effort":"low","summary":"auto"},"text":{"format":{"type":"text"},"verbosity":"low"},
       "parallel_tool_calls":true,"prompt_cache_key":"k","stream":true,"stream_options":{"include_obfuscation":false}})"),
       "accepted");
+}
+
+// The tools that Codex lists, and what they leave in the conversation.
+constexpr std::string_view kCodexTools = R"("tools":[
+    {"type":"function","name":"shell","strict":false,"parameters":{"type":"object"}},
+    {"type":"namespace","name":"mcp__docs__","description":"d","tools":[
+      {"type":"function","name":"search","defer_loading":false,"parameters":{"type":"object"}}]},
+    {"type":"custom","name":"apply_patch","description":"Edits.","format":
+      {"type":"grammar","syntax":"lark","definition":"start: /x/"}},
+    {"type":"tool_search","execution":"client","description":"Finds.","parameters":{"type":"object"}},
+    {"type":"web_search"},{"type":"local_shell"},{"type":"newer_than_this_server"}])";
+
+TEST(Responses, ShowEveryToolThatTheClientRuns) {
+  const TestServedModel model(kThinker);
+  const auto call = response_call(model, R"({"input":"Hi",)" + std::string(kCodexTools) + "}");
+  const std::string prompt = model.context().model->tokenizer->decode(call->requests()[0].prompt, false);
+  for (const char* name : {"shell", "mcp__docs__search", "apply_patch", "tool_search"})
+    EXPECT_THAT(prompt, HasSubstr("\"name\": \"" + std::string(name) + "\"")) << name;
+  EXPECT_THAT(prompt, HasSubstr("The input follows this grammar (lark):\\nstart: /x/"));
+  EXPECT_THAT(call->ignored_fields(), testing::ElementsAre("tools[4]", "tools[5]", "tools[6]"));
+}
+
+TEST(Responses, AnswerWithTheItemOfTheTool) {
+  const TestServedModel model(kThinker);
+  const auto call = response_call(model, R"({"input":"Hi","stream":true,)" + std::string(kCodexTools) + "}");
+  const std::string events = answer_in_events(
+      model, *call,
+      {"<tool_call>{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"a\\n\\\"b\\\"\"}}</tool_call>",
+       "<tool_call>{\"name\": \"tool_search\", \"arguments\": {\"query\": \"q\"}}</tool_call>",
+       "<tool_call>{\"name\": \"mcp__docs__search\", \"arguments\": {}}</tool_call>"});
+  EXPECT_THAT(event_names(events),
+              HasSubstr("response.output_item.added\nresponse.custom_tool_call_input.delta\n"
+                        "response.custom_tool_call_input.done\nresponse.output_item.done\n"
+                        "response.output_item.added\nresponse.output_item.done\n"));
+  EXPECT_THAT(events, HasSubstr(R"("type":"custom_tool_call","call_id":")"));
+  EXPECT_THAT(events, HasSubstr(R"("name":"apply_patch","input":"a\n\"b\"")"));
+  EXPECT_THAT(events, HasSubstr(R"("execution":"client","arguments":{"query": "q"})"));
+  EXPECT_THAT(events, HasSubstr(R"("name":"mcp__docs__search","arguments":"{}")"));
+}
+
+TEST(Responses, ReadTheHistoriesOfCodex) {
+  const TestServedModel model(kThinker);
+  const auto call = response_call(model, R"({"input":[
+      {"type":"message","role":"user","content":"u"},
+      {"type":"custom_tool_call","call_id":"1","name":"apply_patch","input":"p\"q"},
+      {"type":"custom_tool_call_output","call_id":"1","output":"done"},
+      {"type":"tool_search_call","call_id":"2","execution":"client","arguments":{"query":"x"}},
+      {"type":"tool_search_output","call_id":"2","execution":"client","status":"completed","tools":[
+        {"type":"namespace","name":"mcp__m__","description":"d","tools":[{"type":"function","name":"g"}]}]},
+      {"type":"web_search_call","id":"ws_1","status":"completed"},
+      {"type":"function_call","call_id":"3","namespace":"mcp__m__","name":"g","arguments":"{}"},
+      {"type":"function_call_output","call_id":"3","output":"r"}],)" +
+                                             std::string(kTool) + "}");
+  const std::string prompt = model.context().model->tokenizer->decode(call->requests()[0].prompt, false);
+  EXPECT_THAT(prompt,
+              HasSubstr(R"(<tool_call>1 apply_patch {"input": "p\"q"}</tool_call>][tool:done for 1])"));
+  EXPECT_THAT(prompt, HasSubstr(R"(<tool_call>2 tool_search {"query": "x"}</tool_call>][tool:[{)"));
+  EXPECT_THAT(prompt, HasSubstr("<tool_call>3 mcp__m__g {}</tool_call>][tool:r for 3]"));
+  EXPECT_THAT(prompt, HasSubstr(R"("name": "mcp__m__g")"));
+  EXPECT_THAT(call->ignored_fields(), testing::ElementsAre("input[5]"));
+}
+
+TEST(Responses, AllowSomeOfTheirTools) {
+  const TestServedModel model(kThinker);
+  const auto prompt_with = [&](const std::string& choice) {
+    return prompt_of_response(
+        model, R"({"input":"Hi",)" + std::string(kCodexTools) + R"(,"tool_choice":)" + choice + "}");
+  };
+  const std::string some = prompt_with(
+      R"({"type":"allowed_tools","mode":"required","tools":[{"type":"custom","name":"apply_patch"},{"type":"web_search"}]})");
+  EXPECT_THAT(some, HasSubstr("apply_patch"));
+  EXPECT_THAT(some, Not(HasSubstr("shell")));
+  EXPECT_THAT(prompt_with(R"({"type":"allowed_tools","mode":"auto","tools":[]})"), Not(HasSubstr("shell")));
 }
 
 TEST(Responses, StreamTextCallsAndReasoning) {

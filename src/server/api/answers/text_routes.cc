@@ -149,7 +149,8 @@ ApiResult<std::string> message_tokens_body(std::string_view body, const ServedMo
                                            const ApiLimits& limits) {
   OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
   OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
-  OUTRIDER_TRY(const ChatPrompt prompt, make_messages_prompt(parsed.root(), model, limits));
+  std::vector<std::string> ignored;
+  OUTRIDER_TRY(const ChatPrompt prompt, make_messages_prompt(parsed.root(), model, limits, ignored));
   return input_tokens_body({}, prompt.tokens);
 }
 

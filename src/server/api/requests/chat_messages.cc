@@ -113,6 +113,7 @@ constexpr FieldRule<ChatMessage> kMessageRules[] = {
     {"reasoning_content", read_text<&ChatMessage::reasoning_content>},
     {"reasoning", read_text<&ChatMessage::reasoning_content>},
     {"thinking", read_text<&ChatMessage::reasoning_content>},
+    {"tool_name", read_text<&ChatMessage::name>},  // Ollama's
 };
 constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
 

@@ -104,6 +104,7 @@ ChatContext template_context(const ChatInput& input, const ServedModel& model) {
   context.add_generation_prompt = input.add_generation_prompt;
   context.bos_token = model.bos_token;
   context.eos_token = model.eos_token;
+  context.other_tokens = model.other_tokens;
   context.values = model.template_values;
   context.values.insert(context.values.end(), input.values.begin(), input.values.end());
   context.input_marker = model.tokenizer.get();
@@ -128,7 +129,9 @@ Result<std::string> render_messages(const ChatInput& input, const ServedModel& m
 
 ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
   if (model.chat_template == nullptr) {
-    return field_error(input.messages_path, "the model has no chat template; use /v1/completions",
+    return field_error(input.messages_path,
+                       model.template_problem.empty() ? "the model has no chat template; use /v1/completions"
+                                                      : model.template_problem,
                        "unsupported_parameter");
   }
   ChatContext context = template_context(input, model);

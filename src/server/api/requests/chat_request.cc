@@ -16,7 +16,8 @@ constexpr std::string_view kPromptFields[] = {"messages",
                                               "continue_final_message",
                                               "chat_template_kwargs",
                                               "enable_thinking",
-                                              "reasoning_effort"};
+                                              "reasoning_effort",
+                                              "verbosity"};
 
 ApiStatus read_ending(const RequestField& root, ChatInput& input) {
   if (const auto field = root.find("continue_final_message")) {
@@ -49,8 +50,9 @@ ApiStatus read_top_logprobs(const RequestField& field, ChatSpec& spec) {
 }
 
 ApiStatus read_max_tokens(const RequestField& field, ChatSpec& spec) {
-  OUTRIDER_TRY(const int64_t max, field.integer(field.key() == "n_predict" ? -1 : 1, INT32_MAX));
-  if (field.key() == "n_predict" && max < 0) return api_ok();
+  OUTRIDER_TRY(const int64_t max, field.integer(-1, INT32_MAX));
+  if (max == 0) return field.error("expected -1, which is no limit, or 1 and more, found 0");
+  if (max < 0) return api_ok();
   // max_completion_tokens takes precedence over max_tokens.
   if (field.key() == "max_completion_tokens" || !spec.max_tokens) spec.max_tokens = max;
   return api_ok();

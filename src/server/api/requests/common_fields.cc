@@ -59,13 +59,8 @@ ApiStatus read_prompt_logprobs(const RequestField& field, GenerationSpec& spec) 
   return api_ok();
 }
 
+// -1 means no limit, also as llama-server's n_predict.
 ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.max_tokens, integer_of(field, "max_tokens"));
-  return api_ok();
-}
-
-// llama-server's name of max_tokens; -1 means no limit.
-ApiStatus read_n_predict(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const int64_t max, field.integer(-1, most_tokens()));
   if (max >= 0) spec.max_tokens = max;
   return api_ok();
@@ -190,7 +185,7 @@ constexpr Rule kGenerationRules[] = {
        return read_parameter(field, *find_http_field("repetition_penalty"), spec.request);
      }},
     {"repeat_last_n", read_penalty_window},
-    {"n_predict", read_n_predict},
+    {"n_predict", read_max_tokens},
     {"top_k", read_top_k},
     {"seed", read_seed},
     {"n", read_n},
@@ -241,11 +236,11 @@ constexpr UnsupportedField kUnsupported[] = {
     {"mirostat", "0"},
     {"mm_processor_kwargs", "{}"},
     {"modalities", "[\"text\"]"},
+    {"moderation", ""},
     {"n_indent", "0"},
     {"n_probs", "0"},
     {"parse_tool_calls", "true"},
     {"post_sampling_probs", "false"},
-    {"prediction", ""},
     {"prompt", ""},
     {"prompt_embeds", ""},
     {"reasoning_effort", ""},
@@ -267,6 +262,8 @@ constexpr UnsupportedField kUnsupported[] = {
 
 // Fields that change neither the output nor its form, or only together with one above.
 constexpr std::string_view kWithoutMeaning[] = {
+    "access_programs",
+    "background_options",
     "cache_prompt",
     "cache_salt",
     "client_metadata",
@@ -282,8 +279,10 @@ constexpr std::string_view kWithoutMeaning[] = {
     "mirostat_tau",
     "n_cache_reuse",
     "n_keep",
+    "prediction",
     "priority",
     "prompt_cache_key",
+    "prompt_cache_options",
     "prompt_cache_retention",
     "request_id",
     "return_progress",

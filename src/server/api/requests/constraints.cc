@@ -7,6 +7,7 @@
 #include "grammar/grammar_builder.h"
 #include "grammar/grammar_constraint.h"
 #include "server/api/json_text.h"
+#include "server/api/tool_calls/tool_arguments.h"
 
 namespace outrider {
 namespace {
@@ -43,19 +44,19 @@ Result<GrammarExpr> form_expression(GrammarBuilder& builder, const OutputForm& f
 }
 
 // {"name": "f", "arguments": ...}
-ApiResult<GrammarExpr> call_expression(GrammarBuilder& builder, const Tool& tool) {
-  const Result<GrammarExpr> arguments = json_schema_expression(builder, tool.parameters);
-  if (!arguments.ok()) return field_error(tool.path, arguments.error().message);
+ApiResult<GrammarExpr> call_expression(GrammarBuilder& builder, const Tool& tool, ChatSpec& spec) {
+  OUTRIDER_TRY(const GrammarExpr arguments,
+               tool_arguments(builder, tool, spec.prompt.tools.tools.size(), spec.ignored));
   std::string prefix = "{\"name\": ";
   append_json_string(prefix, tool.name);
   prefix += ", \"arguments\": ";
-  return builder.sequence({builder.literal(prefix), *arguments, builder.literal("}")});
+  return builder.sequence({builder.literal(prefix), arguments, builder.literal("}")});
 }
 
-ApiResult<GrammarExpr> any_call(GrammarBuilder& builder, const std::vector<Tool>& tools) {
+ApiResult<GrammarExpr> any_call(GrammarBuilder& builder, ChatSpec& spec) {
   std::vector<GrammarExpr> calls;
-  for (const Tool& tool : tools) {
-    OUTRIDER_TRY(const GrammarExpr call, call_expression(builder, tool));
+  for (const Tool& tool : spec.prompt.tools.tools) {
+    OUTRIDER_TRY(const GrammarExpr call, call_expression(builder, tool, spec));
     calls.push_back(call);
   }
   return builder.choice(std::move(calls));
@@ -94,9 +95,9 @@ bool has_marked_objects(const CallForm& form) {
 }
 
 // Free text in which the mark that begins calls is followed by calls that obey their schemas.
-ApiResult<Constraints> strict_constraints(const ChatSpec& spec, const CallForm& form) {
+ApiResult<Constraints> strict_constraints(ChatSpec& spec, const CallForm& form) {
   GrammarBuilder builder;
-  OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec.prompt.tools.tools));
+  OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec));
   const GrammarExpr body = marked_calls(builder, spec, form, call, false);
   const Result<GrammarExpr> root = triggered_expression(
       builder, {{.trigger = spelled(*spec.model->tokenizer, form.open[0]), .body = body}},
@@ -106,15 +107,15 @@ ApiResult<Constraints> strict_constraints(const ChatSpec& spec, const CallForm& 
 }
 
 // One call on a channel of harmony, after any messages but the last one of an answer.
-ApiResult<GrammarExpr> channel_call(GrammarBuilder& builder, const ChatSpec& spec) {
+ApiResult<GrammarExpr> channel_call(GrammarBuilder& builder, ChatSpec& spec) {
   const Tokenizer& tokenizer = *spec.model->tokenizer;
   std::vector<GrammarExpr> calls;
   for (const Tool& tool : spec.prompt.tools.tools) {
-    const Result<GrammarExpr> arguments = json_schema_expression(builder, tool.parameters);
-    if (!arguments.ok()) return field_error(tool.path, arguments.error().message);
+    OUTRIDER_TRY(const GrammarExpr arguments,
+                 tool_arguments(builder, tool, spec.prompt.tools.tools.size(), spec.ignored));
     const GrammarExpr kind = builder.literal(spelled(tokenizer, " <|constrain|>json"));
     calls.push_back(builder.sequence({builder.literal(tool.name), builder.optional(kind),
-                                      builder.literal(spelled(tokenizer, "<|message|>")), *arguments}));
+                                      builder.literal(spelled(tokenizer, "<|message|>")), arguments}));
   }
   const Result<GrammarExpr> root =
       triggered_expression(builder,
@@ -144,14 +145,14 @@ ApiResult<GrammarExpr> after_thinking(GrammarBuilder& builder, const ChatSpec& s
 
 // The call that the request demands, in the form of the template if its calls are objects, else as the plain
 // object.
-ApiResult<Constraints> forced_call(const ChatSpec& spec) {
+ApiResult<Constraints> forced_call(ChatSpec& spec) {
   GrammarBuilder builder;
   const CallForm& form = *spec.prompt.output.calls.front();
   if (form.shape == CallShape::kChannel) {
     OUTRIDER_TRY(const GrammarExpr root, channel_call(builder, spec));
     return make_constraints(builder.build(root), spec, "tool_choice", static_cast<size_t>(spec.n));
   }
-  OUTRIDER_TRY(GrammarExpr call, any_call(builder, spec.prompt.tools.tools));
+  OUTRIDER_TRY(GrammarExpr call, any_call(builder, spec));
   if (has_marked_objects(form)) {
     const GrammarExpr open = builder.literal(spelled(*spec.model->tokenizer, form.open[0]));
     call = builder.sequence({open, marked_calls(builder, spec, form, call, true)});
@@ -178,7 +179,7 @@ ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choic
   return make_constraints(builder.build(*form), spec, spec.form.path, choices);
 }
 
-ApiResult<Constraints> chat_constraints(const ChatSpec& spec) {
+ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
   const ToolUse& tools = spec.prompt.tools;
   const bool is_free = spec.form.kind == OutputForm::Kind::kFree;
   if (tools.must_call()) {

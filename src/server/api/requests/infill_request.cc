@@ -26,6 +26,35 @@ constexpr FieldRule<CompletionSpec> kInfillRules[] = {
     {"samplers", log_infill_field},         {"t_max_prompt_ms", log_infill_field},
     {"t_max_predict_ms", log_infill_field}, {"n_indent", log_infill_field}};
 
+constexpr FieldRule<CompletionSpec> kLlamaRules[] = {{"prompt", skip_infill_field},
+                                                     {"samplers", log_infill_field},
+                                                     {"t_max_prompt_ms", log_infill_field},
+                                                     {"t_max_predict_ms", log_infill_field},
+                                                     {"n_indent", log_infill_field}};
+
+// A text, token ids, or both in one list.
+ApiResult<std::vector<TokenId>> read_mixed_prompt(const RequestField& field, const ServedModel& model) {
+  const Tokenizer& tokenizer = *model.tokenizer;
+  if (field.is_string()) {
+    OUTRIDER_TRY(const std::string text, field.string());
+    return tokenizer.encode(text);
+  }
+  if (!field.is_array()) return field.expected("a string, or a list of token ids and strings");
+  OUTRIDER_TRY(const auto items, field.items(SIZE_MAX));
+  std::vector<TokenId> tokens;
+  for (const RequestField& item : items) {
+    if (item.is_string()) {
+      OUTRIDER_TRY(const std::string text, item.string());
+      const std::vector<TokenId> more = tokenizer.encode(text, {.add_special = tokens.empty()});
+      tokens.insert(tokens.end(), more.begin(), more.end());
+    } else {
+      OUTRIDER_TRY(const int64_t token, item.integer(0, model.vocab_size - 1));
+      tokens.push_back(static_cast<TokenId>(token));
+    }
+  }
+  return tokens;
+}
+
 ApiResult<std::string> text_at(const RequestField& root, std::string_view name) {
   const auto field = root.find(name);
   return field ? field->string() : ApiResult<std::string>(std::string());
@@ -46,6 +75,20 @@ ApiResult<std::string> extra_text(const RequestField& root) {
 }
 
 }  // namespace
+
+ApiResult<CompletionSpec> read_llama_completion(const RequestField& root, const CallContext& context) {
+  CompletionSpec spec;
+  spec.model = context.model;
+  spec.limits = &context.limits;
+  spec.request.sampling = context.model->sampling;
+  OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kLlamaRules, spec));
+  if (spec.n != 1) return field_error("n", "expected 1, found " + std::to_string(spec.n));
+  OUTRIDER_TRY(const RequestField prompt, root.at("prompt"));
+  OUTRIDER_TRY(std::vector<TokenId> tokens, read_mixed_prompt(prompt, *context.model));
+  if (tokens.empty()) return prompt.error("expected at least one token, found none");
+  spec.prompts.push_back({.text = {}, .tokens = std::move(tokens)});
+  return spec;
+}
 
 ApiResult<CompletionSpec> read_infill_request(const RequestField& root, const CallContext& context) {
   CompletionSpec spec;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/quote.h"
 #include "server/api/requests/chat_messages.h"
 
 namespace outrider {
@@ -15,6 +16,7 @@ constexpr std::string_view kTextBlocks[] = {"text"};
 struct BlockMessages {
   std::vector<ChatMessage> results;
   ChatMessage rest;
+  std::vector<std::string>* ignored;  // paths of blocks that are left out
 
   void add_text(const std::string& text) { rest.content = rest.content ? *rest.content + "\n" + text : text; }
 };
@@ -61,31 +63,85 @@ ApiStatus read_result_block(const RequestField& block, BlockMessages& read) {
   return api_ok();
 }
 
-ApiStatus read_block(const RequestField& block, bool is_assistant, BlockMessages& read) {
-  constexpr std::string_view kOfUser[] = {"text", "tool_result"};
-  constexpr std::string_view kOfAssistant[] = {"text", "tool_use", "thinking", "redacted_thinking"};
-  OUTRIDER_TRY(const RequestField type, block.at("type"));
-  if (!is_assistant) {
-    OUTRIDER_TRY(const int kind, type.one_of(kOfUser));
-    return kind == 0 ? read_text_block(block, read) : read_result_block(block, read);
-  }
-  OUTRIDER_TRY(const int kind, type.one_of(kOfAssistant));
-  if (kind == 0) return read_text_block(block, read);
-  if (kind == 1) return read_use_block(block, read);
-  return kind == 2 ? read_thinking_block(block, read) : api_ok();
+// A document with its text; others are files.
+ApiStatus read_document_block(const RequestField& block, BlockMessages& read) {
+  OUTRIDER_TRY(const RequestField source, block.at("source"));
+  OUTRIDER_TRY(const RequestField type, source.at("type"));
+  OUTRIDER_TRY(const std::string kind, type.string());
+  const bool is_text = kind == "text" || kind == "content";
+  if (!is_text) return type.error("expected text; this model reads text alone", "unsupported_parameter");
+  OUTRIDER_TRY(const RequestField data, source.at(kind == "text" ? "data" : "content"));
+  OUTRIDER_TRY(const std::string text, read_text_parts(data, kTextBlocks));
+  read.add_text(text);
+  return api_ok();
 }
 
-ApiStatus read_block_message(const RequestField& item, std::vector<ChatMessage>& messages) {
+ApiStatus read_search_block(const RequestField& block, BlockMessages& read) {
+  OUTRIDER_TRY(const RequestField content, block.at("content"));
+  OUTRIDER_TRY(const std::string text, read_text_parts(content, kTextBlocks));
+  read.add_text(text);
+  return api_ok();
+}
+
+// Anthropic's servers and their tools leave such blocks in a conversation.
+ApiStatus leave_out_block(const RequestField& block, BlockMessages& read) {
+  read.ignored->push_back(block.path());
+  return api_ok();
+}
+
+struct BlockRule {
+  std::string_view type;
+  std::string_view role;  // empty: any
+  ApiStatus (*read)(const RequestField& block, BlockMessages& read);
+};
+constexpr BlockRule kBlocks[] = {{"text", "", read_text_block},
+                                 {"tool_result", "user", read_result_block},
+                                 {"document", "user", read_document_block},
+                                 {"search_result", "user", read_search_block},
+                                 {"tool_use", "assistant", read_use_block},
+                                 {"thinking", "assistant", read_thinking_block},
+                                 {"redacted_thinking", "assistant", leave_out_block},
+                                 {"advisor_tool_result", "", leave_out_block},
+                                 {"bash_code_execution_tool_result", "", leave_out_block},
+                                 {"code_execution_tool_result", "", leave_out_block},
+                                 {"compaction", "", leave_out_block},
+                                 {"fallback", "", leave_out_block},
+                                 {"mcp_tool_listing", "", leave_out_block},
+                                 {"mcp_tool_result", "", leave_out_block},
+                                 {"mcp_tool_use", "", leave_out_block},
+                                 {"server_tool_use", "", leave_out_block},
+                                 {"text_editor_code_execution_tool_result", "", leave_out_block},
+                                 {"tool_addition", "", leave_out_block},
+                                 {"tool_removal", "", leave_out_block},
+                                 {"tool_search_tool_result", "", leave_out_block},
+                                 {"web_fetch_tool_result", "", leave_out_block},
+                                 {"web_search_tool_result", "", leave_out_block}};
+
+ApiStatus read_block(const RequestField& block, std::string_view role, BlockMessages& read) {
+  OUTRIDER_TRY(const RequestField type, block.at("type"));
+  OUTRIDER_TRY(const std::string name, type.string());
+  for (const BlockRule& rule : kBlocks) {
+    if (rule.type == name && (rule.role.empty() || rule.role == role)) return rule.read(block, read);
+  }
+  return type.error("expected text, tools, results or thinking, found " + quote(name) + " of the role " +
+                        std::string(role) + "; this model reads text alone",
+                    "unsupported_parameter");
+}
+
+ApiStatus read_block_message(const RequestField& item, std::vector<ChatMessage>& messages,
+                             std::vector<std::string>& ignored) {
   constexpr std::string_view kRoles[] = {"user", "assistant", "system"};
   OUTRIDER_TRY(const RequestField role_field, item.at("role"));
   OUTRIDER_TRY(const int role, role_field.one_of(kRoles));
   OUTRIDER_TRY(const RequestField content, item.at("content"));
-  BlockMessages read{.results = {}, .rest = {.role = std::string(kRoles[role]), .content = std::nullopt}};
+  BlockMessages read{.results = {},
+                     .rest = {.role = std::string(kRoles[role]), .content = std::nullopt},
+                     .ignored = &ignored};
   if (content.is_string()) {
     OUTRIDER_TRY(read.rest.content, content.string());
   } else {
     OUTRIDER_TRY(const auto blocks, content.items(kMaxBlocks));
-    for (const RequestField& block : blocks) OUTRIDER_RETURN_IF_ERROR(read_block(block, role == 1, read));
+    for (const RequestField& block : blocks) OUTRIDER_RETURN_IF_ERROR(read_block(block, kRoles[role], read));
   }
   const bool has_rest = read.rest.content || role == 1 || read.results.empty();
   for (ChatMessage& result : read.results) messages.push_back(std::move(result));
@@ -98,7 +154,8 @@ ApiStatus read_block_message(const RequestField& item, std::vector<ChatMessage>&
 
 }  // namespace
 
-ApiResult<std::vector<ChatMessage>> read_block_messages(const RequestField& root, const ApiLimits& limits) {
+ApiResult<std::vector<ChatMessage>> read_block_messages(const RequestField& root, const ApiLimits& limits,
+                                                        std::vector<std::string>& ignored) {
   std::vector<ChatMessage> messages;
   if (const auto system = root.find("system")) {
     OUTRIDER_TRY(std::string text, read_text_parts(*system, kTextBlocks));
@@ -107,7 +164,8 @@ ApiResult<std::vector<ChatMessage>> read_block_messages(const RequestField& root
   OUTRIDER_TRY(const RequestField field, root.at("messages"));
   OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(limits.messages)));
   if (items.empty()) return field.error("expected at least one message, found none");
-  for (const RequestField& item : items) OUTRIDER_RETURN_IF_ERROR(read_block_message(item, messages));
+  for (const RequestField& item : items)
+    OUTRIDER_RETURN_IF_ERROR(read_block_message(item, messages, ignored));
   return messages;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "chat_template/chat_template.h"
@@ -10,7 +11,9 @@
 namespace outrider {
 
 // Reads the system prompt and the messages of /v1/messages. Results of tools, which are blocks of the user's
-// messages there, become messages of their own before the rest.
-ApiResult<std::vector<ChatMessage>> read_block_messages(const RequestField& root, const ApiLimits& limits);
+// messages there, become messages of their own before the rest. Adds the paths of blocks that are left out
+// to `ignored`.
+ApiResult<std::vector<ChatMessage>> read_block_messages(const RequestField& root, const ApiLimits& limits,
+                                                        std::vector<std::string>& ignored);
 
 }  // namespace outrider

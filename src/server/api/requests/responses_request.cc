@@ -9,6 +9,7 @@
 #include "server/api/requests/common_fields.h"
 #include "server/api/requests/output_form.h"
 #include "server/api/requests/responses_input.h"
+#include "server/api/requests/responses_tools.h"
 #include "server/api/requests/template_values.h"
 #include "server/api/response_store.h"
 
@@ -18,7 +19,9 @@ namespace {
 ApiStatus skip_input_field(const RequestField&, ResponsesSpec&) { return api_ok(); }
 
 ApiStatus read_max_output_tokens(const RequestField& field, ResponsesSpec& spec) {
-  OUTRIDER_TRY(spec.max_tokens, field.integer(1, INT32_MAX));
+  OUTRIDER_TRY(const int64_t max, field.integer(-1, INT32_MAX));
+  if (max == 0) return field.error("expected -1, which is no limit, or 1 and more, found 0");
+  if (max > 0) spec.max_tokens = max;
   return api_ok();
 }
 
@@ -34,7 +37,7 @@ ApiStatus read_text_form(const RequestField& field, ResponsesSpec& spec) {
     if (member.key() == "format") {
       OUTRIDER_RETURN_IF_ERROR(read_response_format(member, spec));
     } else if (member.key() == "verbosity") {
-      OUTRIDER_RETURN_IF_ERROR(check_unsupported(member, {"verbosity", "\"medium\""}));
+      continue;  // a variable of the template
     } else {
       return unknown_field(member);
     }
@@ -43,9 +46,13 @@ ApiStatus read_text_form(const RequestField& field, ResponsesSpec& spec) {
 }
 
 // Encrypted reasoning is asked for by clients that keep no conversation here. Reasoning items carry their
-// text instead.
+// text instead. The others are parts of items that are never made here.
 ApiStatus read_include(const RequestField& field, ResponsesSpec& spec) {
-  constexpr std::string_view kKnown[] = {"reasoning.encrypted_content"};
+  constexpr std::string_view kKnown[] = {
+      "reasoning.encrypted_content",   "file_search_call.results",
+      "web_search_call.results",       "web_search_call.action.sources",
+      "message.input_image.image_url", "computer_call_output.output.image_url",
+      "code_interpreter_call.outputs"};
   OUTRIDER_TRY(const auto items, field.items(16));
   for (const RequestField& item : items) OUTRIDER_RETURN_IF_ERROR(item.one_of(kKnown));
   spec.ignored.push_back(field.path());
@@ -58,7 +65,8 @@ ApiStatus read_stream_options(const RequestField& field, ResponsesSpec& spec) {
 }
 
 ApiStatus check_neutral(const RequestField& field, ResponsesSpec&) {
-  constexpr UnsupportedField kNeutral[] = {{"background", "false"}, {"conversation", ""},
+  constexpr UnsupportedField kNeutral[] = {{"background", "false"}, {"context_management", "[]"},
+                                           {"conversation", ""},    {"image", ""},
                                            {"max_tool_calls", ""},  {"n", "1"},
                                            {"prompt", ""},          {"prompt_logprobs", ""},
                                            {"top_logprobs", "0"},   {"truncation", "\"disabled\""}};
@@ -83,7 +91,9 @@ constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_fie
                                                         {"include", read_include},
                                                         {"stream_options", read_stream_options},
                                                         {"background", check_neutral},
+                                                        {"context_management", check_neutral},
                                                         {"conversation", check_neutral},
+                                                        {"image", check_neutral},
                                                         {"max_tool_calls", check_neutral},
                                                         {"n", check_neutral},
                                                         {"prompt", check_neutral},
@@ -91,41 +101,18 @@ constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_fie
                                                         {"top_logprobs", check_neutral},
                                                         {"truncation", check_neutral}};
 
-// Reads a function. Tools that OpenAI's own servers run are left out, since no model here could use them, and
-// named in the log: agents list them without being asked.
-ApiStatus read_response_tool(const RequestField& item, ResponsesSpec& spec, ToolUse& use) {
-  constexpr std::string_view kTypes[] = {"function",    "web_search",       "web_search_preview",
-                                         "file_search", "code_interpreter", "image_generation"};
-  OUTRIDER_TRY(const RequestField type, item.at("type"));
-  OUTRIDER_TRY(const int kind, type.one_of(kTypes));
-  if (kind != 0) {
-    spec.ignored.push_back(item.path());
-    return api_ok();
-  }
-  OUTRIDER_TRY(Tool tool, read_tool(item, "parameters", *spec.limits));
-  return add_tool(std::move(tool), item, use);
-}
-
-ApiResult<ToolUse> read_response_tools(const RequestField& root, ResponsesSpec& spec) {
-  constexpr std::string_view kTypes[] = {"function"};
-  ToolUse use;
-  if (const auto field = root.find("tools")) {
-    OUTRIDER_TRY(const auto items, field->items(static_cast<size_t>(spec.limits->tools)));
-    for (const RequestField& item : items) OUTRIDER_RETURN_IF_ERROR(read_response_tool(item, spec, use));
-  }
-  if (const auto choice = root.find("tool_choice")) {
-    if (choice->is_object()) {
-      OUTRIDER_TRY(const RequestField type, choice->at("type"));
-      OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
-      OUTRIDER_RETURN_IF_ERROR(choose_named_tool(*choice, use));
-    } else {
-      OUTRIDER_RETURN_IF_ERROR(read_tool_choice(*choice, use));
-    }
-  }
-  if (const auto parallel = root.find("parallel_tool_calls")) {
-    OUTRIDER_TRY(use.parallel, parallel->boolean());
-  }
-  return use;
+// The tools of the request and those that items of its input bring.
+ApiResult<ToolUse> read_response_tools(const RequestField& root, const std::vector<RequestField>& more,
+                                       ResponsesSpec& spec) {
+  ResponseTools tools;
+  if (const auto field = root.find("tools"))
+    OUTRIDER_RETURN_IF_ERROR(add_response_tools(*field, *spec.limits, false, tools));
+  for (const RequestField& list : more)
+    OUTRIDER_RETURN_IF_ERROR(add_response_tools(list, *spec.limits, true, tools));
+  OUTRIDER_RETURN_IF_ERROR(read_response_choice(root, tools.use));
+  spec.ignored.insert(spec.ignored.end(), tools.ignored.begin(), tools.ignored.end());
+  spec.tool_kinds = std::move(tools.kinds);
+  return std::move(tools.use);
 }
 
 // Begins the conversation with an earlier response's.
@@ -161,7 +148,10 @@ ApiResult<ChatInput> read_chat_input(const RequestField& root, const CallContext
                                      ResponsesSpec& spec) {
   OUTRIDER_RETURN_IF_ERROR(read_previous(root, context, spec.messages));
   OUTRIDER_TRY(const RequestField input_field, root.at("input"));
-  OUTRIDER_RETURN_IF_ERROR(read_response_input(input_field, context.limits, spec.messages));
+  ResponseInput read{.messages = std::move(spec.messages), .tools = {}, .ignored = {}};
+  OUTRIDER_RETURN_IF_ERROR(read_response_input(input_field, context.limits, read));
+  spec.messages = std::move(read.messages);
+  spec.ignored.insert(spec.ignored.end(), read.ignored.begin(), read.ignored.end());
   if (spec.messages.empty()) return input_field.error("expected at least one message, found none");
   if (spec.messages.size() > static_cast<size_t>(context.limits.messages)) {
     return input_field.error("expected a conversation of at most " + std::to_string(context.limits.messages) +
@@ -177,7 +167,7 @@ ApiResult<ChatInput> read_chat_input(const RequestField& root, const CallContext
       input.messages.insert(input.messages.begin(), {.role = "system", .content = std::move(text)});
     }
   }
-  OUTRIDER_TRY(input.tools, read_response_tools(root, spec));
+  OUTRIDER_TRY(input.tools, read_response_tools(root, read.tools, spec));
   OUTRIDER_TRY(input.values, read_template_fields(root));
   return input;
 }

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Rewrites what the template cannot show (history.h). Tools become a part of the system message.
+// Rewrites what the template cannot show (docs/reference/api.md). Tools become a part of the system message.
 // `tools.choice` kNone: no tools are described.
 void rewrite_hidden_parts(std::vector<ChatMessage>& messages, const ToolUse& tools,
                           const TemplateAbilities& abilities);

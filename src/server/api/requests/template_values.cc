@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view kTemplateInputs[] = {"messages",  "tools",    "documents", "add_generation_prompt",
                                                 "bos_token", "eos_token"};
-constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
+constexpr std::string_view kVerbosities[] = {"low", "medium", "high"};
 
 }  // namespace
 
@@ -35,6 +36,11 @@ ApiResult<TemplateValues> read_template_fields(const RequestField& root) {
     OUTRIDER_TRY(const int effort, effort_field->one_of(kEfforts));
     values.emplace_back("reasoning_effort", effort_field->json());
     if (effort == 0) values.emplace_back("enable_thinking", "false");
+  }
+  const auto text = root.find("text");
+  if (const auto field = text ? text->find("verbosity") : root.find("verbosity")) {
+    OUTRIDER_RETURN_IF_ERROR(field->one_of(kVerbosities));
+    values.emplace_back("verbosity", field->json());
   }
   if (const auto field = root.find("enable_thinking")) {
     OUTRIDER_TRY(const bool thinks, field->boolean());

@@ -48,6 +48,8 @@ ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
 }
 
 ApiStatus read_choice(const RequestField& field, ToolUse& use) {
+  if (field.is_object() && field.find("allowed_tools"))
+    return choose_allowed_tools(*field.find("allowed_tools"), "function", use);
   if (field.is_object()) return read_named_choice(field, use);
   return read_tool_choice(field, use);
 }

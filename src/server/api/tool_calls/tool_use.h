@@ -43,6 +43,11 @@ ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use);
 ApiStatus read_tool_choice(const RequestField& field, ToolUse& use);
 ApiStatus choose_tools(ToolChoice choice, const RequestField& field, ToolUse& use);
 ApiStatus choose_named_tool(const RequestField& field, ToolUse& use);
+// Reads OpenAI's "allowed_tools" (allowed_tools.cc): {"mode": "auto" or "required", "tools": [...]}. Only the
+// named tools are shown to the model and may be called. `wrapper` is the member of an entry that has the
+// name, empty for the entry itself; entries of other types are skipped. Error: a name that is none of the
+// tools.
+ApiStatus choose_allowed_tools(const RequestField& field, std::string_view wrapper, ToolUse& use);
 
 // A text for models with a template that does not show tools.
 std::string tool_instructions(const ToolUse& use);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/own_drafter.h"
+#include "open/drafter_search.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -57,9 +57,8 @@ class OwnDrafter : public ::testing::Test {
   }
 
   fs::path found() const {
-    const DraftFiles files = find_own_drafter(*open_model(target_));
-    if (files.head) return files.head->file.path;
-    return files.models.empty() ? "none" : files.models.front().path;
+    const DrafterSearch search = find_drafters(*open_model(target_));
+    return search.found.empty() ? "none" : search.found.front().path;
   }
   std::string fingerprint() const { return target_fingerprint(*open_model(target_)); }
 
@@ -87,7 +86,7 @@ TEST_F(OwnDrafter, OfAMethodIsFoundElsewhere) {
   };
   const auto found_for = [&](Method method) {
     const auto head = find_trained_head(*open_model(target_), method);
-    return head ? head->file.path : fs::path("none");
+    return head ? head->path : fs::path("none");
   };
   add_head("cache/outrider/models/org/nameless", nlohmann::json::object());
   EXPECT_EQ(found_for(Method::kMedusa), "none");

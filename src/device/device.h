@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace outrider {
+
+struct LaunchShape {
+  int blocks = 1;
+  int warps = 1;  // of a block
+  int shared_bytes = 0;
+};
+
+// How an emulated launch runs.
+struct EmulationOptions {
+  uint64_t seed = 0;  // of the orders of blocks and warps
+  // Whether accesses to shared memory are compared, which takes several times as long.
+  bool checks_races = false;
+  // Mistakes for tests, made in every warp: this barrier of the block is none (counted from 0), or waits for
+  // copies or for previous launches do nothing.
+  int skipped_barrier = -1;
+  bool skips_copy_waits = false;
+  bool skips_wait_for_previous = false;
+};
+
+// A kernel as devices know it.
+struct DeviceKernel {
+  std::string_view name;
+  size_t args_bytes;
+  // Emulates a launch on this machine. Returns the first fault of the kernel, or an empty text.
+  std::string (*emulate)(const DeviceKernel& kernel, const void* args, const LaunchShape& shape,
+                         const EmulationOptions& options);
+};
+
+// A place in the memory of a device. Only its kernels and copies follow it.
+using DeviceAddress = uintptr_t;
+
+// A machine with its own memory that runs kernels. Copies and launches run in the order of the calls;
+// downloads return when all before them has run. Errors of the machine end the program, as there is nothing
+// to go on with.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string_view name() const = 0;
+
+  // Memory of undefined contents, at a multiple of 256. Throws std::bad_alloc.
+  virtual DeviceAddress allocate(int64_t bytes) = 0;
+  virtual void release(DeviceAddress memory) = 0;  // 0: nothing happens
+
+  virtual void upload(std::span<const std::byte> bytes, DeviceAddress to) = 0;
+  virtual void download(DeviceAddress from, std::span<std::byte> bytes) = 0;
+  // The two places do not overlap, or they are the same.
+  virtual void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) = 0;
+  virtual void fill(DeviceAddress to, std::byte value, int64_t bytes) = 0;
+
+  virtual void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) = 0;
+
+  // A moment in the order of calls.
+  virtual int64_t record_event() = 0;
+  // The time between two moments, which have both passed when this returns.
+  virtual double ms_between(int64_t first, int64_t second) = 0;
+};
+
+// Memory of a device that grows, and is given back in the end. Growing loses the contents.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(Device& device) : device_(&device) {}
+  DeviceBuffer(Device& device, int64_t bytes) : device_(&device) { reserve(bytes); }
+  ~DeviceBuffer() { device_->release(address_); }
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : device_(other.device_),
+        address_(std::exchange(other.address_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  void reserve(int64_t bytes) {
+    if (bytes <= bytes_) return;
+    device_->release(address_);
+    address_ = 0;
+    bytes_ = 0;
+    address_ = device_->allocate(bytes);
+    bytes_ = bytes;
+  }
+  DeviceAddress address() const { return address_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_;
+  DeviceAddress address_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace outrider

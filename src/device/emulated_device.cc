@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/emulated_device.h"
+
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+
+}  // namespace
+
+EmulatedDevice::~EmulatedDevice() {
+  for (const auto& [address, bytes] : allocations_)
+    operator delete(reinterpret_cast<void*>(address), kAlignment);
+}
+
+DeviceAddress EmulatedDevice::allocate(int64_t bytes) {
+  void* memory = operator new(static_cast<size_t>(bytes), kAlignment);
+  std::memset(memory, 0xFF, static_cast<size_t>(bytes));
+  const auto address = reinterpret_cast<DeviceAddress>(memory);
+  const std::lock_guard lock(mutex_);
+  allocations_[address] = bytes;
+  return address;
+}
+
+void EmulatedDevice::release(DeviceAddress memory) {
+  if (memory == 0) return;
+  const std::lock_guard lock(mutex_);
+  OUTRIDER_CHECK(allocations_.erase(memory) == 1);
+  operator delete(reinterpret_cast<void*>(memory), kAlignment);
+}
+
+int64_t EmulatedDevice::allocated_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return std::accumulate(allocations_.begin(), allocations_.end(), int64_t{0},
+                         [](int64_t sum, const auto& one) { return sum + one.second; });
+}
+
+std::byte* EmulatedDevice::place_of(DeviceAddress address, int64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = allocations_.upper_bound(address);
+  OUTRIDER_CHECK(after != allocations_.begin());
+  const auto& [begin, size] = *std::prev(after);
+  OUTRIDER_CHECK(bytes >= 0 && static_cast<int64_t>(address - begin) + bytes <= size);
+  return reinterpret_cast<std::byte*>(address);
+}
+
+void EmulatedDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
+  if (!bytes.empty()) std::memcpy(place_of(to, std::ssize(bytes)), bytes.data(), bytes.size());
+}
+
+void EmulatedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
+  if (!bytes.empty()) std::memcpy(bytes.data(), place_of(from, std::ssize(bytes)), bytes.size());
+}
+
+void EmulatedDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
+  if (bytes > 0 && from != to)
+    std::memcpy(place_of(to, bytes), place_of(from, bytes), static_cast<size_t>(bytes));
+}
+
+void EmulatedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
+  if (bytes > 0) std::memset(place_of(to, bytes), std::to_integer<int>(value), static_cast<size_t>(bytes));
+}
+
+void EmulatedDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
+  EmulationOptions options = options_;
+  options.seed += static_cast<uint64_t>(launches_++);
+  const std::string fault = kernel.emulate(kernel, args, shape, options);
+  if (fault.empty()) return;
+  log_warning("device kernel " + std::string(kernel.name) + ": " + fault);
+  OUTRIDER_CHECK(false);
+}
+
+int64_t EmulatedDevice::record_event() {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(now_ms());
+  return std::ssize(events_) - 1;
+}
+
+double EmulatedDevice::ms_between(int64_t first, int64_t second) {
+  const std::lock_guard lock(mutex_);
+  return events_[static_cast<size_t>(second)] - events_[static_cast<size_t>(first)];
+}
+
+}  // namespace outrider

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "device/device.h"
+
+namespace outrider {
+
+// A device on this machine: kernels are emulated, and every fault of one ends the program. Fresh memory is
+// NaN. Each launch has other orders of blocks and warps.
+class EmulatedDevice final : public Device {
+ public:
+  explicit EmulatedDevice(const EmulationOptions& options) : options_(options) {}
+  ~EmulatedDevice() override;
+
+  std::string_view name() const override { return "emulated"; }
+  DeviceAddress allocate(int64_t bytes) override;
+  void release(DeviceAddress memory) override;
+  void upload(std::span<const std::byte> bytes, DeviceAddress to) override;
+  void download(DeviceAddress from, std::span<std::byte> bytes) override;
+  void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) override;
+  void fill(DeviceAddress to, std::byte value, int64_t bytes) override;
+  void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) override;
+  int64_t record_event() override;
+  double ms_between(int64_t first, int64_t second) override;
+
+  int64_t launches() const { return launches_; }
+  int64_t allocated_bytes() const;
+
+ private:
+  // Ends the program unless the bytes lie in one allocation.
+  std::byte* place_of(DeviceAddress address, int64_t bytes) const;
+
+  EmulationOptions options_;
+  mutable std::mutex mutex_;                      // of the next two
+  std::map<DeviceAddress, int64_t> allocations_;  // bytes
+  std::vector<double> events_;                    // milliseconds
+  std::atomic<int64_t> launches_ = 0;
+};
+
+}  // namespace outrider

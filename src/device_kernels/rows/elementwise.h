@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic of rows, number by number. A warp takes 32 numbers.
+#pragma once
+
+#include "device_kernels/simt/simt.h"
+
+namespace outrider::simt {
+
+// x[row][i] = x[row][i] + y[row][i], and so on. A stride of 0 reads one row again and again.
+struct ElementwiseArgs {
+  Rows<float> x;        // [rows, x_stride]
+  Rows<const float> y;  // [rows, y_stride]
+  int rows;
+  int dim;
+  int x_stride;
+  int y_stride;
+  float number;
+};
+
+struct AddRows {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
+    return add_rn(x, args.y.from(static_cast<int64_t>(row) * args.y_stride).load_if(in, i, 0.0F));
+  }
+};
+
+struct ScaleNumbers {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int, Ints, Bools) {
+    return mul_rn(x, Floats(args.number));
+  }
+};
+
+// A factor for each row.
+struct ScaleRows {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints, Bools) {
+    return mul_rn(x, Floats(args.y.load_one(static_cast<int64_t>(row) * args.y_stride)));
+  }
+};
+
+// NaN stays NaN.
+struct ClampNumbers {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int, Ints, Bools) {
+    const Floats limit(args.number), lowest(sub_rn(0.0F, args.number));
+    return select(x < lowest, lowest, select(x > limit, limit, x));
+  }
+};
+
+template <typename Operation>
+SIMT void elementwise(const Block& block, const ElementwiseArgs& args) {
+  const int parts = (args.dim + kWarp - 1) / kWarp;
+  const int item = block.index() * block.warps() + block.warp();
+  if (item >= args.rows * parts) return;
+  block.wait_for_previous();
+  const int row = item / parts;
+  const Ints i = lane_id() + Ints(item % parts * kWarp);
+  const Bools in = i < Ints(args.dim);
+  const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride);
+  x.store_if(in, i, Operation::apply(args, x.load_if(in, i, 0.0F), row, i, in));
+}
+
+}  // namespace outrider::simt

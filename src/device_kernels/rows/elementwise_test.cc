@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_kernels/rows/elementwise.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "device_kernels/kernel_comparison.h"
+
+namespace outrider {
+namespace {
+
+// Rows of 50 numbers, 60 apart, with 70 numbers of y for each; what is between rows stays as it is.
+void expect_elementwise(KernelName kernel,
+                        const std::function<float(float x, const Floats& y, int row, int i)>& one) {
+  constexpr int kRows = 7, kDim = 50, kStride = 60, kOther = 70;
+  Floats x = adversarial_floats(kRows * kStride, 1), expected = x;
+  const Floats y = adversarial_floats(kRows * kOther, 2);
+  x[3] = expected[3] = std::numeric_limits<float>::quiet_NaN();
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kDim; ++i) {
+      float& number = expected[static_cast<size_t>(row * kStride + i)];
+      number = one(number, y, row * kOther, i);
+    }
+  }
+  run_kernel(kernel,
+             simt::ElementwiseArgs{.x = rows_of(x),
+                                   .y = rows_of(y),
+                                   .rows = kRows,
+                                   .dim = kDim,
+                                   .x_stride = kStride,
+                                   .y_stride = kOther,
+                                   .number = 0.7F},
+             {.blocks = kRows, .warps = 2});
+  BitComparison comparison;
+  comparison.add(expected, x);
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST(DeviceElementwise, Add) {
+  expect_elementwise(KernelName::kAddRows, [](float x, const Floats& y, int row, int i) {
+    return x + y[static_cast<size_t>(row + i)];
+  });
+}
+TEST(DeviceElementwise, ScaleNumbers) {
+  expect_elementwise(KernelName::kScaleNumbers, [](float x, const Floats&, int, int) { return x * 0.7F; });
+}
+TEST(DeviceElementwise, ScaleRows) {
+  expect_elementwise(KernelName::kScaleRows,
+                     [](float x, const Floats& y, int row, int) { return x * y[static_cast<size_t>(row)]; });
+}
+TEST(DeviceElementwise, ClampNumbers) {
+  expect_elementwise(KernelName::kClampNumbers,
+                     [](float x, const Floats&, int, int) { return std::clamp(x, -0.7F, 0.7F); });
+}
+
+}  // namespace
+}  // namespace outrider

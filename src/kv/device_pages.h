@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "device/device.h"
+#include "kv/kv_storage.h"
+
+namespace outrider {
+
+// Entries in the memory of a device, as its kernels read them: laid out as HostPages. States stay on this
+// machine.
+class DevicePages final : public KvStorage {
+ public:
+  // Throws std::bad_alloc when the entries do not fit there.
+  DevicePages(Device& device, const KvShape& shape);
+
+  void move(const KvMove& move) override;
+  void poison(int64_t first_slot, int64_t count) override;
+  void clear(int64_t first_slot, int64_t count) override;
+  void read(const KvRow& row, float* out, int64_t stride) const override;
+  HostStates& states() override { return states_; }
+
+  // [page_count * page_size, heads of the layer] head vectors
+  DeviceAddress keys(int64_t layer) const { return place({.layer = layer}); }
+  DeviceAddress values(int64_t layer) const { return place({.layer = layer, .part = KvPart::kValues}); }
+
+ private:
+  DeviceAddress place(const KvRow& row) const;
+
+  Device& device_;
+  KvShape shape_;
+  DeviceBuffer memory_;
+  HostStates states_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/backend/device/device_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace outrider {
+
+// Adds the time of the launches until its destruction to the profile, if there is one.
+class DeviceBackend::Timer {
+ public:
+  Timer(DeviceBackend& backend, std::string_view name)
+      : backend_(backend),
+        name_(name),
+        begin_(backend.profile_ == nullptr ? 0 : backend.device_.record_event()) {}
+  ~Timer() {
+    if (backend_.profile_ == nullptr) return;
+    Device& device = backend_.device_;
+    backend_.profile_->add(name_, {}, device.ms_between(begin_, device.record_event()) / 1000);
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  DeviceBackend& backend_;
+  std::string_view name_;
+  int64_t begin_;
+};
+
+// Copies of rows in this machine's memory, for one operation of the host. Results go back when it ends.
+class DeviceBackend::OnHost {
+ public:
+  explicit OnHost(DeviceBackend& backend) : backend_(backend), timer_(backend, "on the host") {}
+  ~OnHost() {
+    for (const Copy& copy : copies_) {
+      if (copy.is_result)
+        backend_.device_.upload(std::as_bytes(std::span(copy.numbers)), copy.place.address());
+    }
+  }
+  OnHost(const OnHost&) = delete;
+  OnHost& operator=(const OnHost&) = delete;
+
+  FloatAddress input(FloatAddress place, int64_t count) { return bring(place, count, false); }
+  // Its old numbers are there, too.
+  FloatAddress result(FloatAddress place, int64_t count) { return bring(place, count, true); }
+
+ private:
+  struct Copy {
+    FloatAddress place;
+    bool is_result;
+    std::vector<float> numbers;
+  };
+  FloatAddress bring(FloatAddress place, int64_t count, bool is_result) {
+    Copy& copy = copies_.emplace_back(Copy{place, is_result, std::vector<float>(static_cast<size_t>(count))});
+    backend_.device_.download(place.address(), std::as_writable_bytes(std::span(copy.numbers)));
+    return FloatAddress(reinterpret_cast<uintptr_t>(copy.numbers.data()));
+  }
+
+  DeviceBackend& backend_;
+  Timer timer_;
+  std::deque<Copy> copies_;
+};
+
+namespace {
+
+// The numbers that a row list reaches in rows `stride` apart.
+int64_t reached(std::span<const int32_t> rows, int64_t stride, int64_t dim) {
+  return rows.empty() ? 0 : *std::ranges::max_element(rows) * stride + dim;
+}
+
+simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
+  return {.rows = static_cast<int>(rows),
+          .parts = 1,
+          .dim = static_cast<int>(dim),
+          .x_stride = static_cast<int>(dim),
+          .y_stride = static_cast<int>(dim),
+          .weight_stride = 0,
+          .epsilon = epsilon};
+}
+
+}  // namespace
+
+DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
+                             DecoderWeights weights)
+    : device_(device), host_(config, options, std::move(weights)), ops_(device) {}
+
+DeviceBackend::~DeviceBackend() {
+  for (const auto& [address, count] : allocated_) device_.release(address);
+}
+
+std::unique_ptr<KvStorage> DeviceBackend::make_storage(const KvShape& shape) {
+  return std::make_unique<DevicePages>(device_, shape);
+}
+
+FloatAddress DeviceBackend::allocate(int64_t count) {
+  const DeviceAddress address =
+      device_.allocate(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(float)));
+  allocated_[address] = count;
+  return FloatAddress(address);
+}
+
+void DeviceBackend::release(FloatAddress numbers) {
+  const auto found = allocated_.find(numbers.address());
+  if (found == allocated_.end()) return;
+  read_numbers_.erase(read_numbers_.lower_bound(found->first),
+                      read_numbers_.lower_bound((numbers + found->second).address()));
+  device_.release(found->first);
+  allocated_.erase(found);
+}
+
+void DeviceBackend::write(std::span<const float> numbers, FloatAddress to) {
+  device_.upload(std::as_bytes(numbers), to.address());
+}
+
+std::span<const float> DeviceBackend::read(FloatAddress from, int64_t count) {
+  std::vector<float>& numbers = read_numbers_[from.address()];
+  numbers.resize(static_cast<size_t>(count));
+  device_.download(from.address(), std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
+
+void DeviceBackend::copy(const RowCopy& copy) {
+  FloatAddress to = copy.to;
+  for (const int32_t row : copy.rows) {
+    device_.copy((copy.from + row * copy.from_stride).address(), to.address(),
+                 copy.dim * static_cast<int64_t>(sizeof(float)));
+    to = to + copy.to_stride;
+  }
+}
+
+void DeviceBackend::copy_strided(const StridedCopy& copy) {
+  for (int64_t row = 0; row < copy.rows; ++row) {
+    device_.copy((copy.from + row * copy.from_stride).address(), (copy.to + row * copy.to_stride).address(),
+                 copy.dim * static_cast<int64_t>(sizeof(float)));
+  }
+}
+
+void DeviceBackend::clear(FloatAddress numbers, int64_t count) {
+  device_.fill(numbers.address(), std::byte{0}, count * static_cast<int64_t>(sizeof(float)));
+}
+
+// A device has the whole model.
+void DeviceBackend::send_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); }
+void DeviceBackend::receive_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); }
+
+void DeviceBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
+  OnHost copies(*this);
+  host_.embed(tokens, copies.result(y, std::ssize(tokens) * weights().embedding().k));
+}
+
+void DeviceBackend::add_table_rows(const TableRows& args) {
+  OnHost copies(*this);
+  const int64_t count = std::ssize(args.rows) * args.table->k;
+  TableRows rows = args;
+  rows.x = copies.input(args.x, count);
+  rows.y = copies.result(args.y, count);
+  host_.add_table_rows(rows);
+}
+
+void DeviceBackend::look_up(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress y) {
+  OnHost copies(*this);
+  host_.look_up(table, rows, copies.result(y, std::ssize(rows) * table.k));
+}
+
+void DeviceBackend::project_rows(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress x,
+                                 FloatAddress y) {
+  OnHost copies(*this);
+  const FloatAddress inputs = copies.input(x, table.k);
+  host_.project_rows(table, rows, inputs, copies.result(y, std::ssize(rows)));
+}
+
+void DeviceBackend::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
+  const Timer timer(*this, projection.name);
+  ops_.project(projection, x, y, rows);
+}
+
+void DeviceBackend::normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) {
+  const Timer timer(*this, "norms");
+  ops_.normalize({.x = x,
+                  .delta = {},
+                  .y = y,
+                  .kind = norm.kind,
+                  .weight = norm.weight,
+                  .bias = norm.bias,
+                  .of = whole_rows(rows, std::ssize(norm.weight), norm.epsilon)});
+}
+
+void DeviceBackend::add_and_normalize(const AddAndNormalize& args) {
+  const Timer timer(*this, "sums and norms");
+  ops_.normalize({.x = args.x,
+                  .delta = args.has_delta ? args.delta : FloatAddress(),
+                  .y = args.y,
+                  .kind = args.norm->kind,
+                  .weight = args.norm->weight,
+                  .bias = args.norm->bias,
+                  .of = whole_rows(args.rows, args.dim, args.norm->epsilon)});
+}
+
+void DeviceBackend::normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y,
+                                    int64_t rows) {
+  const Timer timer(*this, "norms");
+  const auto dim = std::ssize(parts.front().weight);
+  const auto width = static_cast<int>(std::ssize(parts) * dim);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    simt::NormParts of = whole_rows(rows, dim, parts[i].epsilon);
+    of.x_stride = of.y_stride = width;
+    const int64_t begin = static_cast<int64_t>(i) * dim;
+    ops_.normalize({.x = x + begin,
+                    .delta = {},
+                    .y = y + begin,
+                    .kind = parts[i].kind,
+                    .weight = parts[i].weight,
+                    .bias = parts[i].bias,
+                    .of = of});
+  }
+}
+
+void DeviceBackend::activate(const Activate& args) {
+  const Timer timer(*this, "activation");
+  ops_.activate(args);
+}
+
+void DeviceBackend::add(FloatAddress y, FloatAddress x, int64_t count) {
+  const Timer timer(*this, "sums");
+  ops_.run(KernelName::kAddRows, {.x = x, .y = y, .dim = count});
+}
+
+void DeviceBackend::scale(float factor, FloatAddress x, int64_t count) {
+  const Timer timer(*this, "factors and limits");
+  ops_.run(KernelName::kScaleNumbers, {.x = x, .y = x, .dim = count, .number = factor});
+}
+
+void DeviceBackend::gate(FloatAddress gates, FloatAddress x, int64_t count) {
+  OnHost copies(*this);
+  const FloatAddress inputs = copies.input(gates, count);
+  host_.gate(inputs, copies.result(x, count), count);
+}
+
+void DeviceBackend::softcap(FloatAddress x, int64_t count, float cap) {
+  const Timer timer(*this, "factors and limits");
+  ops_.softcap(x, count, cap);
+}
+
+void DeviceBackend::clamp(float limit, FloatAddress x, int64_t count) {
+  const Timer timer(*this, "factors and limits");
+  ops_.run(KernelName::kClampNumbers, {.x = x, .y = x, .dim = count, .number = limit});
+}
+
+void DeviceBackend::gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) {
+  OnHost copies(*this);
+  const FloatAddress inputs = copies.input(gates, rows);
+  host_.gate_rows(inputs, copies.result(x, rows * dim), rows, dim);
+}
+
+void DeviceBackend::multiply_rows(const RowProduct& args) {
+  OnHost copies(*this);
+  RowProduct product = args;
+  product.x = copies.result(args.x, std::ssize(args.rows) * args.dim);
+  product.factors = copies.input(args.factors, reached(args.rows, args.stride, args.dim));
+  host_.multiply_rows(product);
+}
+
+void DeviceBackend::add_silu(const AddSilu& args) {
+  OnHost copies(*this);
+  AddSilu sum = args;
+  sum.x = copies.input(args.x, args.rows * args.groups * args.dim);
+  sum.residual = copies.input(args.residual, args.rows * args.dim);
+  sum.y = copies.result(args.y, args.rows * args.groups * args.dim);
+  host_.add_silu(sum);
+}
+
+void DeviceBackend::average(const Means& args) {
+  OnHost copies(*this);
+  Means means = args;
+  means.x = copies.input(args.x, args.rows * args.count * args.dim);
+  means.y = copies.result(args.y, args.rows * args.dim);
+  host_.average(means);
+}
+
+void DeviceBackend::spread_columns(const Columns& args) {
+  OnHost copies(*this);
+  Columns columns = args;
+  columns.x = copies.input(args.x, args.rows * args.count);
+  columns.y = copies.result(args.y, args.rows * args.width);
+  host_.spread_columns(columns);
+}
+
+void DeviceBackend::add_columns(const Columns& args, FloatAddress base) {
+  OnHost copies(*this);
+  Columns columns = args;
+  columns.x = copies.input(args.x, args.rows * args.count);
+  columns.y = copies.result(args.y, args.rows * args.width);
+  host_.add_columns(columns, copies.input(base, args.width));
+}
+
+void DeviceBackend::convolve_blocks(const Convolution& args) {
+  OnHost copies(*this);
+  Convolution convolution = args;
+  const int64_t of_row = args.taps * (args.dim / args.group);
+  convolution.weights = copies.input(args.weights, (args.rows - 1) * args.weight_stride + of_row);
+  convolution.x = copies.result(args.x, args.rows * args.dim);
+  host_.convolve_blocks(convolution);
+}
+
+void DeviceBackend::rotate_and_store(const Attention& attention, const RowPlaces& places) {
+  const Timer timer(*this, "RoPE and cache");
+  ops_.rotate_and_store(attention, places);
+}
+
+void DeviceBackend::attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) {
+  const Timer timer(*this, "attention");
+  ops_.attend(attention, rows, y);
+}
+
+void DeviceBackend::read_entries(const Entries& entries, FloatAddress y) {
+  OnHost copies(*this);
+  const KvShape& shape = entries.cache->shape();
+  const KvHeads heads = shape.heads(entries.layers.begin);
+  const int64_t parts = shape.values_are_keys ? 1 : 2;
+  const int64_t rows = std::ssize(entries.slots) * (entries.layers.end - entries.layers.begin);
+  host_.read_entries(entries, copies.result(y, rows * parts * heads.count * heads.dim));
+}
+
+// Layers with such steps are refused when the backend is made.
+void DeviceBackend::run(HostStep&) { OUTRIDER_CHECK(false); }
+
+}  // namespace outrider

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "models/backend/device/device_ops.h"
+#include "models/backend/host/host_backend.h"
+
+namespace outrider {
+
+// A device with its own memory: rows and cached entries lie there, and layers are launches of its kernels.
+// Single rows of tables, and steps of draft heads that have no kernel, are computed on this machine, with
+// copies of their rows.
+class DeviceBackend final : public LayerBackend {
+ public:
+  // The device must outlive the backend.
+  DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
+                DecoderWeights weights);
+  ~DeviceBackend() override;
+
+  const DecoderWeights& weights() const override { return host_.weights(); }
+  std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override;
+  void measure_into(PassProfile* profile) override { profile_ = profile; }
+  void reserve(int64_t /*rows*/, int64_t /*logits_rows*/) override {}
+  void reserve_product(const Projection& /*projection*/, int64_t /*rows*/) override {}
+
+  FloatAddress allocate(int64_t count) override;
+  void release(FloatAddress numbers) override;
+  void write(std::span<const float> numbers, FloatAddress to) override;
+  std::span<const float> read(FloatAddress from, int64_t count) override;
+  void copy(const RowCopy& copy) override;
+  void copy_strided(const StridedCopy& copy) override;
+  void clear(FloatAddress numbers, int64_t count) override;
+  void send_states(FloatAddress states, int64_t count) override;
+  void receive_states(FloatAddress states, int64_t count) override;
+
+  void embed(std::span<const TokenId> tokens, FloatAddress y) override;
+  void add_table_rows(const TableRows& args) override;
+  void look_up(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress y) override;
+  void project_rows(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress x,
+                    FloatAddress y) override;
+  void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) override;
+  void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) override;
+  void add_and_normalize(const AddAndNormalize& args) override;
+  void normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y, int64_t rows) override;
+  void activate(const Activate& args) override;
+  void add(FloatAddress y, FloatAddress x, int64_t count) override;
+  void scale(float factor, FloatAddress x, int64_t count) override;
+  void gate(FloatAddress gates, FloatAddress x, int64_t count) override;
+  void softcap(FloatAddress x, int64_t count, float cap) override;
+  void clamp(float limit, FloatAddress x, int64_t count) override;
+  void gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) override;
+  void multiply_rows(const RowProduct& args) override;
+  void add_silu(const AddSilu& args) override;
+  void average(const Means& args) override;
+  void spread_columns(const Columns& args) override;
+  void add_columns(const Columns& args, FloatAddress base) override;
+  void convolve_blocks(const Convolution& args) override;
+  void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
+  void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override;
+  void read_entries(const Entries& entries, FloatAddress y) override;
+  void run(HostStep& step) override;
+
+ private:
+  class OnHost;
+  class Timer;
+
+  Device& device_;
+  HostBackend host_;  // its weights are the ones that are shown
+  DeviceOps ops_;
+  PassProfile* profile_ = nullptr;
+  std::map<uintptr_t, int64_t> allocated_;                // numbers
+  std::map<uintptr_t, std::vector<float>> read_numbers_;  // by their places
+};
+
+}  // namespace outrider

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole passes on an emulated device, with race checks, have the bits of this machine.
+#include "models/backend/device/device_backend.h"
+
+#include <gtest/gtest.h>
+
+#include "device/emulated_device.h"
+#include "models/backend/device/emulated_backend.h"
+#include "models/decoder.h"
+#include "models/model_test_data.h"
+
+namespace outrider {
+namespace {
+
+// The tables of this machine with the arithmetic of devices.
+std::vector<const KernelTable*> device_tables() {
+  std::vector<const KernelTable*> tables;
+  for (const char* name : {"avx2_portable", "avx512"}) {
+    if (const auto table = select_kernels(name); table.ok()) tables.push_back(*table);
+  }
+  return tables;
+}
+
+struct DeviceCase {
+  std::string model;
+  std::optional<DType> weights;
+  DType kv_type;
+};
+
+// The numbers of a run of a model on a device, or on this machine where there is none.
+std::vector<float> numbers_of(const DeviceCase& one, const KernelTable& table, Device* device) {
+  ThreadPool pool(1);
+  auto file = open_model(model_data(one.model));
+  EXPECT_TRUE(file.ok()) << file.error().message;
+  const ModelOptions options{.kernels = &table, .pool = &pool, .weights = one.weights};
+  const auto load = [&] { return load_decoder_weights(*file, options); };
+  auto backend = device == nullptr ? make_host_backend(file->config, options, load)
+                                   : make_device_backend(*device, file->config, options, load);
+  EXPECT_TRUE(backend.ok()) << backend.error().message;
+  if (!backend.ok()) return {};
+  Decoder model(file->config, options, std::move(*backend));
+  KvShape shape = small_cache_shape(model);
+  shape.type = one.kv_type;
+  KvCache cache(shape, KvOptions{.poison = true}, model.make_storage(shape));
+  return numbers_of_run(model, cache);
+}
+
+// The models without experts, latent attention and recurrent layers.
+std::vector<std::string> models_of_devices() {
+  std::vector<std::string> names;
+  for (const std::string& name : all_models()) {
+    const auto file = open_model(model_data(name));
+    EXPECT_TRUE(file.ok());
+    if (part_without_kernels(file->config).empty()) names.push_back(name);
+  }
+  return names;
+}
+
+void expect_bits_of_host(const DeviceCase& one) {
+  for (const KernelTable* table : device_tables()) {
+    SCOPED_TRACE(one.model + ", " + std::string(table->name) + ", " + std::string(dtype_name(one.kv_type)));
+    EmulatedDevice device({.seed = 7, .checks_races = true});
+    EXPECT_EQ(numbers_of(one, *table, &device), numbers_of(one, *table, nullptr));
+    EXPECT_GT(device.launches(), 0);
+    EXPECT_EQ(device.allocated_bytes(), 0);
+  }
+}
+
+TEST(DeviceBackend, EveryFamilyHasTheBitsOfThisMachine) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const auto names = models_of_devices();
+  EXPECT_GT(names.size(), 20U);
+  for (const std::string& name : names) expect_bits_of_host({name, std::nullopt, DType::kF32});
+}
+
+TEST(DeviceBackend, EveryTypeOfWeightsAndEntries) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const DType weights :
+       {DType::kF32, DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0}) {
+    for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0})
+      expect_bits_of_host({"llama", weights, entries});
+  }
+}
+
+TEST(DeviceBackend, PartsWithoutKernelsAreRefusedByName) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  ThreadPool pool(1);
+  for (const auto& [name, part] :
+       {std::pair("mixtral", "experts"), {"deepseek_v2", "latent"}, {"lfm2", "conv"}}) {
+    auto file = open_model(model_data(name));
+    ASSERT_TRUE(file.ok());
+    EmulatedDevice device({});
+    const auto backend = make_device_backend(
+        device, file->config, {.kernels = device_tables().front(), .pool = &pool, .weights = {}},
+        [] { return Result<DecoderWeights>(DecoderWeights()); });
+    ASSERT_FALSE(backend.ok());
+    EXPECT_NE(backend.error().message.find(part), std::string::npos) << backend.error().message;
+  }
+}
+
+TEST(DeviceBackend, OtherTablesAreRefused) {
+  ThreadPool pool(1);
+  EmulatedDevice device({});
+  const auto backend = make_device_backend(
+      device, ModelConfig(), {.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}},
+      [] { return Result<DecoderWeights>(DecoderWeights()); });
+  ASSERT_FALSE(backend.ok());
+  EXPECT_NE(backend.error().message.find("found reference"), std::string::npos) << backend.error().message;
+}
+
+}  // namespace
+}  // namespace outrider

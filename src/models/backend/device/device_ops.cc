@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/backend/device/device_ops.h"
+
+#include <algorithm>
+#include <map>
+
+namespace outrider {
+namespace {
+
+// Up to so many rows, warps of a block share a panel; more rows have a warp for each panel.
+constexpr int64_t kFewRows = 16;
+constexpr int64_t kRowsOfTile = simt::kTileRows;
+
+template <typename T>
+simt::Rows<T> rows_at(FloatAddress address, int64_t count) {
+  return {reinterpret_cast<T*>(address.address()), count};
+}
+
+template <typename T>
+simt::Rows<T> rows_of(const DeviceBuffer& buffer) {
+  return {reinterpret_cast<T*>(buffer.address()), buffer.bytes() / static_cast<int64_t>(sizeof(T))};
+}
+
+int64_t panels_of(int64_t features) { return (features + simt::kPanelFeatures - 1) / simt::kPanelFeatures; }
+int padded_rows(int64_t rows) {
+  return static_cast<int>((rows + kRowsOfTile - 1) / kRowsOfTile * kRowsOfTile);
+}
+
+// The numbers of some rows of a list, `dim` each.
+std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<const int32_t> rows) {
+  std::vector<float> chosen;
+  for (const int32_t row : rows) chosen.insert(chosen.end(), numbers + row * dim, numbers + (row + 1) * dim);
+  return chosen;
+}
+
+// The lists of rows as attention reads them; rows of one sequence share its pages.
+struct AttendedLists {
+  std::vector<int> entries, pages, tails;
+
+  AttendedLists(std::span<const AttentionRow> rows, int64_t page_size) {
+    std::map<const int32_t*, int64_t> lengths;  // in entries, by the pages of a sequence
+    for (const AttentionRow& row : rows) {
+      int64_t& length = lengths[row.pages];
+      length = std::max<int64_t>(length, row.prefix_len);
+      for (int32_t i = 0; i < row.tail_len; ++i) length = std::max<int64_t>(length, row.tail[i] + 1);
+    }
+    std::map<const int32_t*, int> begins;
+    for (const auto& [list, length] : lengths) {
+      begins[list] = static_cast<int>(pages.size());
+      pages.insert(pages.end(), list, list + (length + page_size - 1) / page_size);
+    }
+    for (const AttentionRow& row : rows) {
+      entries.insert(entries.end(),
+                     {begins[row.pages], row.prefix_len, static_cast<int>(tails.size()), row.tail_len});
+      tails.insert(tails.end(), row.tail, row.tail + row.tail_len);
+    }
+  }
+};
+
+}  // namespace
+
+DeviceOps::DeviceOps(Device& device)
+    : device_(device),
+      weights_(device),
+      codes_(device),
+      scales_(device),
+      sums_(device),
+      rotations_(device),
+      factors_(device),
+      slots_(device),
+      entries_(device),
+      pages_(device),
+      tails_(device) {}
+
+simt::GroupedInputs DeviceOps::pack_groups(FloatAddress x, int64_t rows, int64_t k) {
+  const int padded = padded_rows(rows);
+  const int64_t groups = padded * (k / simt::kChunk);
+  codes_.reserve(padded * k);
+  scales_.reserve(groups * static_cast<int64_t>(sizeof(float)));
+  sums_.reserve(2 * groups * static_cast<int64_t>(sizeof(int)));
+  launch_items(KernelName::kPackInputs,
+               simt::PackInputsArgs{.x = rows_at<const float>(x, rows * k),
+                                    .codes = rows_of<int8_t>(codes_),
+                                    .scales = rows_of<float>(scales_),
+                                    .sums = rows_of<int>(sums_),
+                                    .rows = static_cast<int>(rows),
+                                    .padded = padded,
+                                    .k = static_cast<int>(k)},
+               groups);
+  return {.codes = rows_of<const int>(codes_),
+          .scales = rows_of<const float>(scales_),
+          .sums = rows_of<const int>(sums_),
+          .rows = static_cast<int>(rows),
+          .padded = padded};
+}
+
+simt::ChannelInputs DeviceOps::pack_channels(FloatAddress x, int64_t rows, int64_t k) {
+  const int padded = padded_rows(rows);
+  codes_.reserve(padded * ((k + simt::kChunk - 1) / simt::kChunk * simt::kChunk));
+  scales_.reserve(padded * static_cast<int64_t>(sizeof(float)));
+  launch_items(KernelName::kPackChannelInputs,
+               simt::PackChannelInputsArgs{.x = rows_at<const float>(x, rows * k),
+                                           .codes = rows_of<int8_t>(codes_),
+                                           .scales = rows_of<float>(scales_),
+                                           .rows = static_cast<int>(rows),
+                                           .padded = padded,
+                                           .k = static_cast<int>(k)},
+               padded);
+  return {.codes = rows_of<const int>(codes_),
+          .scales = rows_of<const float>(scales_),
+          .rows = static_cast<int>(rows),
+          .padded = padded};
+}
+
+void DeviceOps::multiply_groups(const Product& product, const simt::GroupedInputs& x) {
+  const simt::GroupedProductArgs args{.weights = product.matrix.grouped,
+                                      .x = x,
+                                      .y = rows_at<float>(product.y, product.y_count),
+                                      .y_stride = static_cast<int>(product.y_stride)};
+  const int form = static_cast<int>(product.matrix.form);
+  const auto panels = static_cast<int>(panels_of(product.part.n));
+  if (product.rows <= kFewRows) {
+    return launch(static_cast<KernelName>(static_cast<int>(KernelName::kFewRowsCentredNibbles) + form), args,
+                  {.blocks = panels * (x.padded / simt::kTileRows),
+                   .warps = simt::CodeRing::kMostWarps,
+                   .shared_bytes = simt::FewRowsMemory::kBytes});
+  }
+  launch_items(static_cast<KernelName>(static_cast<int>(KernelName::kManyRowsCentredNibbles) + form), args,
+               int64_t{panels} * ((x.padded + simt::kManyRows - 1) / simt::kManyRows));
+}
+
+void DeviceOps::multiply_channels(const Product& product, const simt::ChannelInputs& x) {
+  const simt::ChannelProductArgs args{.weights = product.matrix.channels,
+                                      .x = x,
+                                      .y = rows_at<float>(product.y, product.y_count),
+                                      .y_stride = static_cast<int>(product.y_stride)};
+  const auto tiles = static_cast<int>(panels_of(product.part.n)) * (x.padded / simt::kTileRows);
+  if (product.rows <= kFewRows) {
+    return launch(
+        KernelName::kFewChannelRows, args,
+        {.blocks = tiles, .warps = simt::CodeRing::kMostWarps, .shared_bytes = simt::ChannelMemory::kBytes});
+  }
+  launch_items(KernelName::kManyChannelRows, args, tiles);
+}
+
+template <typename Numbers>
+void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
+  using Stored = typename Numbers::Stored;
+  const simt::Weights<int>& words = product.matrix.plain;
+  const simt::FloatProductArgs<Numbers> args{
+      .weights = {reinterpret_cast<const Stored*>(words.data),
+                  words.count * static_cast<int64_t>(sizeof(int) / sizeof(Stored))},
+      .x = rows_at<const float>(product.x, product.rows * product.part.k),
+      .y = rows_at<float>(product.y, product.y_count),
+      .rows = static_cast<int>(product.rows),
+      .n = static_cast<int>(product.part.n),
+      .k = static_cast<int>(product.part.k),
+      .y_stride = static_cast<int>(product.y_stride)};
+  const int64_t tiles = panels_of(product.part.n) * (padded_rows(product.rows) / kRowsOfTile);
+  launch(kernel, args,
+         {.blocks = static_cast<int>(tiles),
+          .warps = simt::FloatMemory::kMostWarps,
+          .shared_bytes = simt::FloatMemory::kBytes});
+}
+
+void DeviceOps::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
+  if (rows == 0) return;
+  int64_t column = 0;
+  for (const PackedMatrix& part : projection.parts) {
+    const Product product{.matrix = weights_.matrix(part),
+                          .part = part,
+                          .x = x,
+                          .y = y + column,
+                          .rows = rows,
+                          .y_stride = projection.n,
+                          .y_count = rows * projection.n - column};
+    column += part.n;
+    switch (product.matrix.form) {
+      case WeightForm::kChannels:
+        multiply_channels(product, pack_channels(x, rows, part.k));
+        break;
+      case WeightForm::kF32:
+        multiply_plain<simt::F32Weights>(product, KernelName::kF32Rows);
+        break;
+      case WeightForm::kF16:
+        multiply_plain<simt::F16Weights>(product, KernelName::kF16Rows);
+        break;
+      case WeightForm::kBF16:
+        multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16Rows);
+        break;
+      default:
+        multiply_groups(product, pack_groups(x, rows, part.k));
+    }
+  }
+  if (projection.bias.empty()) return;
+  const simt::Weights<float> bias = weights_.numbers(projection.bias);
+  run(KernelName::kAddRows, {.x = y,
+                             .y = FloatAddress(reinterpret_cast<uintptr_t>(bias.data)),
+                             .rows = rows,
+                             .dim = projection.n,
+                             .x_stride = projection.n});
+}
+
+void DeviceOps::normalize(const NormOfParts& args) {
+  const int64_t parts = args.of.count();
+  if (parts == 0) return;
+  const int64_t row = int64_t{args.of.parts} * args.of.dim;
+  const int64_t x_count = (args.of.rows - 1) * int64_t{args.of.x_stride} + row;
+  const int64_t y_count = (args.of.rows - 1) * int64_t{args.of.y_stride} + row;
+  const simt::Weights<float> weight = weights_.numbers(args.weight);
+  if (args.kind == NormKind::kRms || args.weight.empty()) {
+    const auto delta =
+        args.delta ? rows_at<const float>(args.delta, parts * args.of.dim) : simt::Rows<const float>{};
+    return launch_items(KernelName::kRmsNorm,
+                        simt::RmsNormArgs{.x = rows_at<float>(args.x, x_count),
+                                          .delta = delta,
+                                          .weight = weight,
+                                          .y = rows_at<float>(args.y, y_count),
+                                          .of = args.of},
+                        parts);
+  }
+  if (args.delta) {
+    run(KernelName::kAddRows, {.x = args.x, .y = args.delta, .dim = parts * args.of.dim});
+  }
+  launch_items(KernelName::kLayerNorm,
+               simt::LayerNormArgs{.x = rows_at<const float>(args.x, x_count),
+                                   .weight = weight,
+                                   .bias = weights_.numbers(args.bias),
+                                   .y = rows_at<float>(args.y, y_count),
+                                   .of = args.of},
+               parts);
+}
+
+void DeviceOps::activate(const LayerBackend::Activate& args) {
+  if (args.rows == 0) return;
+  const int64_t numbers = args.rows * args.dim;
+  const auto kernel =
+      static_cast<KernelName>(static_cast<int>(KernelName::kSilu) + static_cast<int>(args.activation));
+  launch_items(kernel,
+               simt::ActivationArgs{.x = rows_at<const float>(args.x, args.is_gated ? 2 * numbers : numbers),
+                                    .y = rows_at<float>(args.y, numbers),
+                                    .rows = static_cast<int>(args.rows),
+                                    .dim = static_cast<int>(args.dim),
+                                    .is_gated = args.is_gated ? 1 : 0},
+               args.rows * ((args.dim + simt::kWarp - 1) / simt::kWarp));
+}
+
+void DeviceOps::softcap(FloatAddress x, int64_t count, float cap) {
+  launch_items(KernelName::kSoftcap,
+               simt::SoftcapArgs{rows_at<float>(x, count), static_cast<int>(count), cap},
+               (count + simt::kWarp - 1) / simt::kWarp);
+}
+
+void DeviceOps::run(KernelName kernel, const Elementwise& args) {
+  if (args.rows == 0 || args.dim == 0) return;
+  const int64_t y_count = (args.rows - 1) * args.y_stride + args.dim;
+  launch_items(kernel,
+               simt::ElementwiseArgs{.x = rows_at<float>(args.x, (args.rows - 1) * args.x_stride + args.dim),
+                                     .y = rows_at<const float>(args.y, y_count),
+                                     .rows = static_cast<int>(args.rows),
+                                     .dim = static_cast<int>(args.dim),
+                                     .x_stride = static_cast<int>(args.x_stride),
+                                     .y_stride = static_cast<int>(args.y_stride),
+                                     .number = args.number},
+               args.rows * ((args.dim + simt::kWarp - 1) / simt::kWarp));
+}
+
+void DeviceOps::normalize_heads(const LayerBackend::Attention& attention, std::span<const float> norm,
+                                FloatAddress x, int64_t heads, int64_t rows) {
+  if (norm.empty() || heads == 0) return;
+  const AttentionShape& shape = *attention.shape;
+  const bool is_each = shape.qk_norm == QkNorm::kEach;  // each head has its own weights
+  const int64_t dim = std::ssize(norm) / (is_each ? heads : 1);
+  normalize({.x = x,
+             .delta = {},
+             .y = x,
+             .kind = shape.norm_kind,
+             .weight = norm,
+             .of = {.rows = static_cast<int>(rows),
+                    .parts = static_cast<int>(heads * shape.head_dim / dim),
+                    .dim = static_cast<int>(dim),
+                    .x_stride = static_cast<int>(shape.qkv_size()),
+                    .y_stride = static_cast<int>(shape.qkv_size()),
+                    .weight_stride = is_each ? static_cast<int>(dim) : 0,
+                    .epsilon = shape.epsilon}});
+}
+
+namespace {
+
+template <typename Cached>
+simt::StoreHeadsArgs<Cached> store_args(const LayerBackend::Attention& attention, FloatAddress x,
+                                        DeviceAddress cache, simt::List<int> slots, int64_t rows) {
+  using Stored = typename Cached::Stored;
+  const AttentionShape& shape = *attention.shape;
+  const KvShape& kv = attention.cache->shape();
+  const int64_t bytes = kv.page_count * kv.page_size * kv.row_bytes(attention.layer);
+  return {.x = rows_at<const float>(x, (rows - 1) * shape.qkv_size() + shape.kv_size()),
+          .cache = {reinterpret_cast<Stored*>(cache), bytes / static_cast<int64_t>(sizeof(Stored))},
+          .slots = slots,
+          .rows = static_cast<int>(rows),
+          .heads = static_cast<int>(shape.kv_head_count),
+          .head_dim = static_cast<int>(shape.head_dim),
+          .x_stride = static_cast<int>(shape.qkv_size())};
+}
+
+}  // namespace
+
+void DeviceOps::store(const LayerBackend::Attention& attention, const Stored& args) {
+  const int64_t items = args.rows * attention.shape->kv_head_count;
+  const auto run = [&]<typename Cached>(KernelName kernel, Cached) {
+    launch_items(kernel, store_args<Cached>(attention, args.x, args.cache, args.slots, args.rows), items);
+  };
+  switch (attention.cache->shape().type) {
+    case DType::kBF16:
+      return run(KernelName::kStoreBf16, simt::CachedBf16{});
+    case DType::kF16:
+      return run(KernelName::kStoreF16, simt::CachedF16{});
+    case DType::kQ8_0:
+      return run(KernelName::kStoreQ8, simt::CachedQ8{});
+    default:
+      return run(KernelName::kStoreF32, simt::CachedF32{});
+  }
+}
+
+void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
+                                 const LayerBackend::RowPlaces& places) {
+  const AttentionShape& shape = *attention.shape;
+  const int64_t rows = std::ssize(places.rows), stride = shape.qkv_size();
+  if (rows == 0) return;
+  const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
+  const FloatAddress q = attention.qkv, k = q + shape.q_size(), v = k + shape.kv_size();
+  normalize_heads(attention, attention.q_norm, q, shape.head_count, rows);
+  normalize_heads(attention, attention.k_norm, k, kv_heads, rows);
+  normalize_heads(attention, attention.v_norm, v, kv_heads, rows);
+  if (places.rotations.numbers != nullptr) {
+    const int64_t dim = places.rotations.dim, heads = shape.head_count + kv_heads;
+    launch_items(KernelName::kRope,
+                 simt::RopeArgs{.x = rows_at<float>(q, rows * stride),
+                                .rotations = rotations_.view(
+                                    numbers_of_rows(places.rotations.numbers, dim, places.rows)),
+                                .rows = static_cast<int>(rows),
+                                .heads = static_cast<int>(heads),
+                                .head_dim = static_cast<int>(shape.head_dim),
+                                .rotated = static_cast<int>(dim),
+                                .x_stride = static_cast<int>(stride)},
+                 rows * heads);
+  }
+  if (!places.query_factors.empty()) {
+    const simt::List<float> factors =
+        factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
+    run(KernelName::kScaleRows, {.x = q,
+                                 .y = FloatAddress(reinterpret_cast<uintptr_t>(factors.data)),
+                                 .rows = rows,
+                                 .dim = shape.q_size(),
+                                 .x_stride = stride,
+                                 .y_stride = 1});
+  }
+  if (kv_heads == 0) return;
+  std::vector<int> slots;
+  for (const int32_t row : places.rows) slots.push_back(places.slots[static_cast<size_t>(row)]);
+  const simt::List<int> list = slots_.view(std::move(slots));
+  const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
+  store(attention, {k, pages.keys(attention.layer), list, rows});
+  if (!shape.values_are_keys) store(attention, {v, pages.values(attention.layer), list, rows});
+}
+
+template <typename Cached>
+void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
+                              FloatAddress y, KernelName kernel) {
+  using Stored = typename Cached::Stored;
+  const AttentionShape& shape = *attention.shape;
+  const KvShape& kv = attention.cache->shape();
+  const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
+  const int64_t count =
+      kv.page_count * kv.page_size * kv.row_bytes(attention.layer) / static_cast<int64_t>(sizeof(Stored));
+  const auto view = [count](DeviceAddress at) {
+    return simt::Rows<const Stored>{reinterpret_cast<const Stored*>(at), count};
+  };
+  AttendedLists lists(rows, kv.page_size);
+  const int64_t numbers = std::ssize(rows) * shape.q_size();
+  const simt::AttentionArgs<Cached> args{
+      .q = rows_at<const float>(attention.qkv, (std::ssize(rows) - 1) * shape.qkv_size() + shape.q_size()),
+      .k = view(pages.keys(attention.layer)),
+      .v = view(pages.values(attention.layer)),
+      .y = rows_at<float>(y, numbers),
+      .entries = entries_.view(std::move(lists.entries)),
+      .pages = pages_.view(std::move(lists.pages)),
+      .tails = tails_.view(std::move(lists.tails)),
+      .slopes = weights_.numbers(shape.slopes),
+      .sinks = weights_.numbers(attention.sinks),
+      .rows = static_cast<int>(std::ssize(rows)),
+      .q_stride = static_cast<int>(shape.qkv_size()),
+      .heads = static_cast<int>(shape.head_count),
+      .kv_heads = static_cast<int>(shape.kv_head_count),
+      .head_dim = static_cast<int>(shape.head_dim),
+      .page_size = kv.page_size,
+      .window = static_cast<int>(shape.window),
+      .chunk = static_cast<int>(shape.chunk),
+      .scale = shape.scale,
+      .softcap = shape.softcap};
+  launch_items(kernel, args, std::ssize(rows) * shape.head_count);
+}
+
+void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
+                       FloatAddress y) {
+  if (rows.empty()) return;
+  switch (attention.cache->shape().type) {
+    case DType::kBF16:
+      return attend_cached<simt::CachedBf16>(attention, rows, y, KernelName::kAttentionBf16);
+    case DType::kF16:
+      return attend_cached<simt::CachedF16>(attention, rows, y, KernelName::kAttentionF16);
+    case DType::kQ8_0:
+      return attend_cached<simt::CachedQ8>(attention, rows, y, KernelName::kAttentionQ8);
+    default:
+      return attend_cached<simt::CachedF32>(attention, rows, y, KernelName::kAttentionF32);
+  }
+}
+
+}  // namespace outrider

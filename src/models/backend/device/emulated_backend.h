@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/device.h"
+#include "models/backend/layer_backend.h"
+#include "models/decoder_weights.h"
+
+namespace outrider {
+
+// Says by name which part of a network no device computes yet; empty: all is there.
+std::string part_without_kernels(const ModelConfig& config);
+
+// The backend of a network on a device. Errors: a part without kernels, ranks that share the network, weights
+// that are not all in memory, a kernel table with other arithmetic than devices have.
+Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
+                                                          const ModelOptions& options,
+                                                          const LoadWeights& load);
+
+// The fastest table of this machine with the arithmetic of devices. Error: it has none.
+Result<const KernelTable*> select_device_kernels();
+
+// Makes the backend of a BackendKind: all networks of the program are on one emulated device.
+Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
+                                                            const ModelOptions& options,
+                                                            const LoadWeights& load);
+
+}  // namespace outrider

@@ -21,7 +21,8 @@ enum class Arguments : uint8_t { kObject, kText };
 // Turns the inputs of a template into its values, with the spellings of control tokens broken by marks.
 class InputReader {
  public:
-  InputReader(const Tokenizer* marker, Arguments arguments) : marker_(marker), arguments_(arguments) {}
+  InputReader(const ChatContext& context, Arguments arguments)
+      : marker_(context.input_marker), thinks_in_parts_(context.thinking_in_parts), arguments_(arguments) {}
 
   jinja::Value text(const std::string& text) const {
     return jinja::Value(marker_ == nullptr ? text : marker_->mark_input(text));
@@ -35,8 +36,11 @@ class InputReader {
  private:
   Result<jinja::Value> mark(const jinja::Value& value) const;
   Result<jinja::Value> tool_call(const ChatToolCall& call) const;
+  Result<jinja::Value> content(const ChatMessage& message) const;
+  Result<jinja::Value> part(const char* type, const std::string& value) const;
 
   const Tokenizer* marker_;
+  bool thinks_in_parts_;
   Arguments arguments_;
 };
 
@@ -74,15 +78,37 @@ Result<jinja::Value> InputReader::tool_call(const ChatToolCall& call) const {
   return jinja::make_dict(std::move(dict));
 }
 
+// {"type": TYPE, TYPE: value}
+Result<jinja::Value> InputReader::part(const char* type, const std::string& value) const {
+  jinja::Dict dict;
+  OUTRIDER_RETURN_IF_ERROR(dict.set("type", type));
+  OUTRIDER_RETURN_IF_ERROR(dict.set(type, text(value)));
+  return jinja::make_dict(std::move(dict));
+}
+
+Result<jinja::Value> InputReader::content(const ChatMessage& message) const {
+  if (!thinks_in_parts_ || message.reasoning_content.empty())
+    return message.content ? text(*message.content) : jinja::Value(jinja::None{});
+  std::vector<jinja::Value> parts;
+  OUTRIDER_TRY(jinja::Value thinking, part("thinking", message.reasoning_content));
+  parts.push_back(std::move(thinking));
+  OUTRIDER_TRY(jinja::Value said, part("text", message.content.value_or("")));
+  parts.push_back(std::move(said));
+  return jinja::make_list(std::move(parts));
+}
+
+// Templates know earlier thinking by two names: gpt-oss's read "thinking".
 Result<jinja::Value> InputReader::message(const ChatMessage& message) const {
   jinja::Dict dict;
   OUTRIDER_RETURN_IF_ERROR(dict.set("role", message.role));
-  OUTRIDER_RETURN_IF_ERROR(
-      dict.set("content", message.content ? text(*message.content) : jinja::Value(jinja::None{})));
-  const std::pair<const char*, const std::string*> optional[] = {
-      {"reasoning_content", &message.reasoning_content},
-      {"name", &message.name},
-      {"tool_call_id", &message.tool_call_id}};
+  OUTRIDER_TRY(jinja::Value said, content(message));
+  OUTRIDER_RETURN_IF_ERROR(dict.set("content", std::move(said)));
+  const std::string none;
+  const std::string& thinking = thinks_in_parts_ ? none : message.reasoning_content;
+  const std::pair<const char*, const std::string*> optional[] = {{"reasoning_content", &thinking},
+                                                                 {"thinking", &thinking},
+                                                                 {"name", &message.name},
+                                                                 {"tool_call_id", &message.tool_call_id}};
   for (const auto& [key, value] : optional) {
     if (!value->empty()) OUTRIDER_RETURN_IF_ERROR(dict.set(key, text(*value)));
   }
@@ -107,7 +133,7 @@ Result<jinja::Value> tools_value(const InputReader& reader, const std::string& j
 
 // Defines the variables that transformers defines for a template.
 Result<jinja::Dict> make_variables(const ChatContext& context, Arguments arguments) {
-  const InputReader reader(context.input_marker, arguments);
+  const InputReader reader(context, arguments);
   std::vector<jinja::Value> messages;
   for (const ChatMessage& message : context.messages) {
     OUTRIDER_TRY(jinja::Value value, reader.message(message));

@@ -46,6 +46,8 @@ struct ChatContext {
   TemplateTokens other_tokens = {};
   std::string tools_json;  // a JSON array; empty for none
   TemplateValues values;   // more variables
+  // `reasoning_content` is a part of the content, {"type": "thinking"}, and not a member of the message.
+  bool thinking_in_parts = false;
   // Where set, the spellings of its control tokens in messages and tools are broken by marks
   // (tokenizer/input_marks.h).
   const Tokenizer* input_marker = nullptr;

@@ -306,6 +306,18 @@ std::string message_param(const TestServedModel& model, const std::string& messa
   return call.ok() ? "accepted" : call.error().param;
 }
 
+// Clients of the Model Context Protocol put prefixes before long names.
+TEST(RequestFields, NamesOfToolsHaveUpTo128Letters) {
+  const TestServedModel model;
+  for (const size_t length : {size_t{128}, size_t{129}}) {
+    const std::string name(length, 'n');
+    const auto call = model.chat(R"({"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function",)"
+                                 R"("function":{"name":")" +
+                                 name + "\"}}]}");
+    EXPECT_EQ(call.ok() ? "" : call.error().param, length == 128 ? "" : "tools[0].function.name");
+  }
+}
+
 TEST(RequestFields, NameWhatIsWrongInMessages) {
   const TestServedModel model;
   const std::pair<const char*, const char*> cases[] = {
@@ -318,7 +330,9 @@ TEST(RequestFields, NameWhatIsWrongInMessages) {
       {R"([{"role":"robot","content":"x"}])", "messages[0].role"},
       {R"([{"role":"developer","content":"x"}])", "accepted"},
       {R"([{"role":"user","content":[{"type":"text","text":"x"}]}])", "accepted"},
-      {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])", "messages[0].content[0].type"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])", "accepted"},
+      {R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])",
+       "messages[0].content[0].type"},
       {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
       {R"([{"role":"user","content":"x","audio":{"id":"y"}}])", "messages[0].audio"},
       {R"([{"role":"assistant","content":"x","tool_calls":[{"function":{"arguments":"{}"}}]}])",

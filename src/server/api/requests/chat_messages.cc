@@ -13,6 +13,15 @@ namespace {
 constexpr size_t kMaxParts = 1024;
 constexpr size_t kMaxCalls = 128;
 
+// Parts that a model of text does not see. Conversations go on without them.
+constexpr std::string_view kImages[] = {"image", "image_url", "input_image"};
+
+// The type of a part; empty if it has none.
+ApiResult<std::string> part_type(const RequestField& part) {
+  const auto type = part.is_object() ? part.find("type") : std::nullopt;
+  return type && type->is_string() ? type->string() : std::string();
+}
+
 // Reads a part of a content: {"type": "text", "text": ...}.
 ApiResult<std::string> read_part(const RequestField& part, std::span<const std::string_view> types) {
   if (part.is_string()) return part.string();
@@ -26,9 +35,37 @@ ApiResult<std::string> read_part(const RequestField& part, std::span<const std::
   return text.string();
 }
 
-ApiStatus read_content(const RequestField& field, ChatMessage& message) {
+// Thinking may be a part of the content: a text, or parts of text.
+ApiStatus read_thinking_part(const RequestField& part, ChatMessage& message) {
+  constexpr std::string_view kTypes[] = {"text"};
+  OUTRIDER_TRY(const RequestField thinking, part.at("thinking"));
+  OUTRIDER_TRY(const std::string text, read_text_parts(thinking, kTypes));
+  message.reasoning_content += text;
+  return api_ok();
+}
+
+ApiStatus read_content(const RequestField& field, ChatMessage& message, std::vector<std::string>& left_out) {
   constexpr std::string_view kTypes[] = {"text", "refusal"};
-  OUTRIDER_TRY(message.content, read_text_parts(field, kTypes));
+  if (!field.is_array()) {
+    OUTRIDER_TRY(message.content, read_text_parts(field, kTypes));
+    return api_ok();
+  }
+  OUTRIDER_TRY(const auto parts, field.items(kMaxParts));
+  std::vector<std::string> texts;
+  for (const RequestField& part : parts) {
+    OUTRIDER_TRY(const std::string type, part_type(part));
+    if (std::find(std::begin(kImages), std::end(kImages), type) != std::end(kImages)) {
+      left_out.push_back(part.path());
+    } else if (type == "thinking") {
+      OUTRIDER_RETURN_IF_ERROR(read_thinking_part(part, message));
+    } else {
+      OUTRIDER_TRY(std::string text, read_part(part, kTypes));
+      texts.push_back(std::move(text));
+    }
+  }
+  message.content = "";
+  for (const std::string& text : texts)
+    message.content->append(&text == &texts.front() ? "" : "\n").append(text);
   return api_ok();
 }
 
@@ -70,18 +107,18 @@ ApiStatus read_text(const RequestField& field, ChatMessage& message) {
 
 constexpr FieldRule<ChatMessage> kMessageRules[] = {
     {"role", read_role},
-    {"content", read_content},
     {"name", read_text<&ChatMessage::name>},
     {"tool_calls", read_calls},
     {"tool_call_id", read_text<&ChatMessage::tool_call_id>},
     {"reasoning_content", read_text<&ChatMessage::reasoning_content>},
     {"reasoning", read_text<&ChatMessage::reasoning_content>},
-    {"thinking", read_text<&ChatMessage::reasoning_content>},  // Ollama's
-    {"tool_name", read_text<&ChatMessage::name>},              // Ollama's
+    {"thinking", read_text<&ChatMessage::reasoning_content>},
+    {"tool_name", read_text<&ChatMessage::name>},  // Ollama's
 };
 constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
 
 ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vector<std::string>& ignored) {
+  if (member.key() == "content") return read_content(member, message, ignored);
   if (const auto* rule = find_rule<ChatMessage>(kMessageRules, member.key()))
     return rule->read(member, message);
   for (const UnsupportedField& rule : kUnsupportedInMessages) {

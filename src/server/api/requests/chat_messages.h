@@ -16,8 +16,9 @@ struct ReadMessages {
   std::vector<std::string> ignored;  // paths of fields
 };
 
-// Reads at most `max` messages of a request. The parts of a content are joined by line breaks. The role
-// "developer" is read as "system". Arguments of calls that are not a JSON object become a JSON string.
+// Reads at most `max` messages of a request. The parts of a content are joined by line breaks, without
+// images, which count as ignored. The role "developer" is read as "system". Arguments of calls that are not a
+// JSON object become a JSON string.
 ApiResult<ReadMessages> read_messages(const RequestField& field, int max);
 
 // A content: a string, or parts of these types, which are joined by line breaks.

@@ -13,26 +13,47 @@ namespace outrider {
 namespace {
 
 // Stands behind the text that the answer continues. White space behind the mark shows whether the template
-// keeps white space at the end of a content.
-constexpr std::string_view kContinueMark = "OutriderContinuesHere";
+// keeps white space at the end of a content. It is the mark of transformers, since some templates know it.
+constexpr std::string_view kContinueMark = "CONTINUE_FINAL_MESSAGE_TAG";
+
+// `text` without the white space of Unicode at its end.
+std::string_view without_space_after(std::string_view text) {
+  const bool is_valid = utf8::valid_prefix(text) == text.size();
+  while (is_valid && !text.empty()) {
+    const utf8::CodePoint last = utf8::decode_last(text);
+    if (!utf8::is_space(last.value)) break;
+    text.remove_suffix(static_cast<size_t>(last.length));
+  }
+  return text;
+}
+
+std::string_view without_space_before(std::string_view text) {
+  while (!text.empty()) {
+    const utf8::CodePoint first = utf8::decode(text);
+    if (first.length == 0 || !utf8::is_space(first.value)) break;
+    text.remove_prefix(static_cast<size_t>(first.length));
+  }
+  return text;
+}
 
 // Cuts the prompt after the text of the last message, whose content ends with the mark and a space. White
 // space stays if the template keeps it, as in transformers.
 ApiStatus cut_at_mark(const ChatMessage& last, const Tokenizer& tokenizer, std::string& rendered) {
-  const std::string_view text = trimmed(*last.content);
-  const std::string shown = tokenizer.mark_input(trimmed(text.substr(0, text.size() - kContinueMark.size())));
-  const size_t place = rendered.rfind(kContinueMark);
+  const std::string_view text =
+      std::string_view(*last.content).substr(0, last.content->size() - kContinueMark.size() - 1);
+  const std::string shown = tokenizer.mark_input(without_space_before(without_space_after(text)));
+  size_t place = rendered.rfind(kContinueMark);
   if (place == std::string::npos || rendered.find(shown) == std::string::npos) {
     return field_error("continue_final_message",
                        "the chat template does not print the last message as it is");
   }
   const bool keeps_space = rendered.substr(place + kContinueMark.size()).starts_with(' ');
   rendered.erase(place);
-  while (!keeps_space && !rendered.empty()) {
-    const utf8::CodePoint last_one = utf8::decode_last(rendered);
-    if (!utf8::is_space(last_one.value)) break;
-    rendered.resize(rendered.size() - static_cast<size_t>(last_one.length));
-  }
+  if (!keeps_space) rendered.resize(without_space_after(rendered).size());
+  // The template may print the content more than once.
+  while (text.find(kContinueMark) == std::string_view::npos &&
+         (place = rendered.find(kContinueMark)) != std::string::npos)
+    rendered.erase(place, kContinueMark.size());
   return api_ok();
 }
 
@@ -78,6 +99,32 @@ OutputParts output_parts(const ToolUse& tools, const ServedModel& model, const s
   return parts;
 }
 
+ChatContext template_context(const ChatInput& input, const ServedModel& model) {
+  ChatContext context;
+  context.add_generation_prompt = input.add_generation_prompt;
+  context.bos_token = model.bos_token;
+  context.eos_token = model.eos_token;
+  context.other_tokens = model.other_tokens;
+  context.values = model.template_values;
+  context.values.insert(context.values.end(), input.values.begin(), input.values.end());
+  context.input_marker = model.tokenizer.get();
+  context.thinking_in_parts = model.template_abilities.reads_thinking_parts;
+  if (model.template_abilities.shows_tools) context.tools_json = input.tools.json;
+  return context;
+}
+
+// Renders the messages as a template of these abilities needs them, and leaves them in `context`.
+Result<std::string> render_messages(const ChatInput& input, const ServedModel& model,
+                                    const TemplateAbilities& abilities, ChatContext& context) {
+  context.messages = input.messages;
+  rewrite_hidden_parts(context.messages, input.tools, abilities);
+  if (input.continue_final_message) {
+    std::optional<std::string>& content = context.messages.back().content;
+    content = content.value_or("").append(kContinueMark).append(" ");
+  }
+  return model.chat_template->render(context);
+}
+
 }  // namespace
 
 ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
@@ -87,19 +134,13 @@ ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
                                                       : model.template_problem,
                        "unsupported_parameter");
   }
-  rewrite_hidden_parts(input.messages, input.tools, model.template_abilities);
-  if (input.continue_final_message) input.messages.back().content->append(kContinueMark).append(" ");
-  ChatContext context;
-  context.messages = std::move(input.messages);
-  context.add_generation_prompt = input.add_generation_prompt;
-  context.bos_token = model.bos_token;
-  context.eos_token = model.eos_token;
-  context.other_tokens = model.other_tokens;
-  context.values = model.template_values;
-  context.values.insert(context.values.end(), input.values.begin(), input.values.end());
-  context.input_marker = model.tokenizer.get();
-  if (model.template_abilities.shows_tools) context.tools_json = input.tools.json;
-  Result<std::string> rendered = model.chat_template->render(context);
+  ChatContext context = template_context(input, model);
+  Result<std::string> rendered = render_messages(input, model, model.template_abilities, context);
+  for (const TemplateAbilities& abilities : lesser_abilities(model.template_abilities)) {
+    if (rendered.ok()) break;
+    Result<std::string> other = render_messages(input, model, abilities, context);
+    if (other.ok()) rendered = std::move(other);
+  }
   if (!rendered.ok()) return field_error(input.messages_path, rendered.error().message);
   if (input.continue_final_message) {
     OUTRIDER_RETURN_IF_ERROR(cut_at_mark(context.messages.back(), *model.tokenizer, *rendered));

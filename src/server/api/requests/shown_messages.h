@@ -8,10 +8,12 @@
 
 namespace outrider {
 
-// Rewrites what the template cannot show as text of other messages. Tools become a part of the system
-// message, and calls a part of the assistant's text. Results become messages of the user, and the system
-// message the beginning of the user's. `tools.choice` kNone: no tools are described.
+// Rewrites what the template cannot show (docs/reference/api.md). Tools become a part of the system message.
+// `tools.choice` kNone: no tools are described.
 void rewrite_hidden_parts(std::vector<ChatMessage>& messages, const ToolUse& tools,
                           const TemplateAbilities& abilities);
+
+// The abilities to try one after the other with a conversation that the template refused.
+std::vector<TemplateAbilities> lesser_abilities(TemplateAbilities abilities);
 
 }  // namespace outrider

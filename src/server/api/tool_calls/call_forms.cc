@@ -40,9 +40,10 @@ constexpr CallForm kForms[] = {
      .close = "<tool_call|>",
      .begin = "call:",
      .literal = {.open = '{', .close = '}', .assign = ':', .quote = "<|\"|>"}},
-    // Kimi K2: functions.NAME:0<|tool_call_argument_begin|>{...}
+    // Kimi K2: functions.NAME:0<|tool_call_argument_begin|>{...}; the first templates show no calls
     {.name = "kimi_k2",
-     .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>"},
+     .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>", "<|im_middle|>"},
+     .piece = "<|tool_calls_section_begin|>",
      .shape = CallShape::kNamed,
      .open = {"<|tool_calls_section_begin|>"},
      .close = "<|tool_calls_section_end|>",
@@ -106,15 +107,15 @@ constexpr CallForm kForms[] = {
     {.name = "mistral", .signs = {"[TOOL_CALLS]"}, .open = {"[TOOL_CALLS]"}},
     // MiniMax M1 and Hunyuan
     {.name = "tool_calls", .signs = {"<tool_calls>"}, .open = {"<tool_calls>"}, .close = "</tool_calls>"},
-    // Granite 3 and Phi-4-mini: <|tool_call|>[{"name": ..., "arguments": ...}]
-    {.name = "granite",
-     .signs = {"<|tool_call|>", "available_tools<|end_of_role|>"},
-     .open = {"<|tool_call|>", "<tool_call>"},
-     .close = "</tool_call>"},
+    // Phi-4-mini and Granite 3: <|tool_call|>[{"name": ..., "arguments": ...}]
     {.name = "phi4_mini",
      .signs = {"<|tool|>"},
      .open = {"<|tool_call|>", "functools"},
      .close = "<|/tool_call|>"},
+    {.name = "granite",
+     .signs = {"<|tool_call|>", "available_tools<|end_of_role|>"},
+     .open = {"<|tool_call|>", "<tool_call>"},
+     .close = "</tool_call>"},
     // Hermes, Qwen 2.5 and 3, SmolLM3, Granite 4
     {.name = "hermes", .signs = {"<tool_call>"}, .open = {"<tool_call>"}, .close = "</tool_call>"},
     // Llama 4, and Llama 3.2 with a template that asks for Python: [NAME(key=value), ...]

@@ -68,7 +68,7 @@ constexpr FormCase kCases[] = {
      "So.<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}, "
      "{\"name\": "
      "\"now\", \"arguments\": {}}]"},
-    {"phi4_mini", "<|system|><|tool|>[]<|/tool|>",
+    {"phi4_mini", "<|system|><|tool|>[]<|/tool|> respond with <|tool_call|>",
      "So.<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}, "
      "{\"name\": "
      "\"now\", \"arguments\": {}}]<|/tool_call|>"},

@@ -87,6 +87,7 @@ void ChannelParser::step(char next, MessageDelta& delta) {
 // Text that begins no message and ends none is content.
 void ChannelParser::step_between() {
   const std::string_view seen = without_leading_space(held_);
+  if (seen.empty() && held_.size() <= kMaxHeldSpace) return;
   if (is_one_of(kEnds, seen)) {
     held_.clear();
   } else if (is_one_of(kHeaderBegins, seen) || seen == kMessage) {
@@ -94,8 +95,8 @@ void ChannelParser::step_between() {
     header_.clear();
     if (seen == kMessage) return begin_message();
     header_ = std::exchange(held_, {});
-  } else if (!may_be_one_of(kEnds, seen) && !may_be_one_of(kHeaderBegins, seen) &&
-             !kMessage.starts_with(seen)) {
+  } else if (seen.empty() || (!may_be_one_of(kEnds, seen) && !may_be_one_of(kHeaderBegins, seen) &&
+                              !kMessage.starts_with(seen))) {
     is_thinking_ = false;
     begins_text_ = true;
     state_ = State::kText;
@@ -166,7 +167,8 @@ void ChannelParser::step_text(MessageDelta& delta) {
 // The text of a message to a function, before its arguments begin.
 void ChannelParser::begin_call(MessageDelta& delta) {
   const std::string_view seen = without_leading_space(held_);
-  if (seen.empty() || (!is_one_of(kEnds, seen) && may_be_one_of(kEnds, seen))) return;
+  if (seen.empty() && held_.size() <= kMaxHeldSpace) return;
+  if (!seen.empty() && !is_one_of(kEnds, seen) && may_be_one_of(kEnds, seen)) return;
   const bool is_empty = is_one_of(kEnds, seen);
   if (is_empty || seen == "{") {
     held_.clear();

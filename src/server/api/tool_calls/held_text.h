@@ -10,6 +10,9 @@
 
 namespace outrider {
 
+// White space before a mark that is held back; more is text.
+inline constexpr size_t kMaxHeldSpace = 256;
+
 inline std::string_view without_leading_space(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kJsonSpace), text.size()));
   return text;
@@ -17,7 +20,8 @@ inline std::string_view without_leading_space(std::string_view text) {
 
 // Whether `text` is white space followed by a beginning of `mark`.
 inline bool may_become(std::string_view text, std::string_view mark) {
-  return mark.starts_with(without_leading_space(text));
+  const std::string_view rest = without_leading_space(text);
+  return text.size() - rest.size() <= kMaxHeldSpace && mark.starts_with(rest);
 }
 
 // Moves the first characters of `held` to `out` until the rest may become white space and `mark`.

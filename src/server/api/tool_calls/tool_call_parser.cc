@@ -89,7 +89,7 @@ void ToolCallParser::step_content(char next, std::string& plain, std::string& ag
 // At the start of the answer. Returns whether the text so far is the beginning of a call or white space.
 bool ToolCallParser::takes_start(std::string& again) {
   const std::string_view seen = without_leading_space(held_);
-  if (seen.empty()) return true;
+  if (seen.empty()) return held_.size() <= kMaxHeldSpace;
   for (const CallForm* form : options_.forms) {
     if (is_mark(*form, seen)) {
       open(*form, std::exchange(held_, {}));
@@ -119,7 +119,10 @@ void ToolCallParser::begin_call(bool is_object) {
 void ToolCallParser::step_before(char next, std::string& plain, std::string& again) {
   raw_ += next;
   const std::string_view tail = without_leading_space(std::string_view(raw_).substr(mark_));
-  if (tail.empty()) return;
+  if (tail.empty()) {
+    if (raw_.size() - mark_ > kMaxHeldSpace) fail(plain, again);
+    return;
+  }
   if (tail == "[" && !in_list_) {
     in_list_ = true;
     mark_ = raw_.size();
@@ -228,7 +231,8 @@ bool ToolCallParser::takes_mark(std::string_view tail) {
 void ToolCallParser::step_after(char next, std::string& again) {
   raw_ += next;
   const std::string_view tail = without_leading_space(raw_);
-  if (tail.empty() || takes_mark(tail)) return;
+  const bool is_space = tail.empty() && raw_.size() <= kMaxHeldSpace;
+  if (is_space || (!tail.empty() && takes_mark(tail))) return;
   if (tail == "]" && in_list_) {
     in_list_ = false;
     raw_.clear();

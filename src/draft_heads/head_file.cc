@@ -163,24 +163,32 @@ Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path, bool may_be
 
 }  // namespace
 
+Result<std::optional<HeadFile>> find_module(const fs::path& path) {
+  if (is_gguf(path)) return open_gguf_file(path, /*may_be_model=*/true);
+  OUTRIDER_TRY(OpenTensors opened, open_tensors(path));
+  const std::optional<Method> method = recognise(opened.directory.tensors());
+  if (!method) return std::optional<HeadFile>();
+  OUTRIDER_TRY(HeadFile head, make_head(*method, path, std::move(opened)));
+  return std::optional<HeadFile>(std::move(head));
+}
+
 Result<HeadFile> open_head(const fs::path& directory) {
   std::error_code ignored;
-  if (directory.extension() == ".gguf" || is_gguf(directory)) {
-    OUTRIDER_TRY(auto head, open_gguf_file(directory, /*may_be_model=*/true));
-    if (head) return std::move(*head);
+  const bool is_file = directory.extension() == ".gguf" || is_gguf(directory);
+  if (!is_file && !fs::is_directory(directory, ignored)) {
+    return input_error(directory.string() +
+                       ": expected the directory of a drafter, with config.json and its weights; it is "
+                       "not there");
+  }
+  OUTRIDER_TRY(auto head,
+               is_file ? open_gguf_file(directory, /*may_be_model=*/true) : find_module(directory));
+  if (head) return std::move(*head);
+  if (is_file) {
     return input_error(
         directory.string() +
         ": expected a drafter with the architecture eagle3 or dflash, or an MTP module (nextn), "
         "found a model alone");
   }
-  if (!fs::is_directory(directory, ignored)) {
-    return input_error(directory.string() +
-                       ": expected the directory of a drafter, with config.json and its weights; it is "
-                       "not there");
-  }
-  OUTRIDER_TRY(OpenTensors opened, open_tensors(directory));
-  if (const std::optional<Method> method = recognise(opened.directory.tensors()))
-    return make_head(*method, directory, std::move(opened));
   return input_error(
       directory.string() +
       ": its tensors are those of no known drafter; expected the layout of a checkpoint of one "

@@ -36,6 +36,10 @@ struct HeadFile {
 // are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
 
+// The head at a path, also the module among the tensors of a whole model; nullopt: the tensors are no
+// drafter's. Errors: as open_head().
+Result<std::optional<HeadFile>> find_module(const std::filesystem::path& path);
+
 // The head in a directory that may as well hold a draft model, or nothing at all: then there is no head.
 // Error: a head with files that cannot be read.
 Result<std::optional<HeadFile>> find_head(const std::filesystem::path& path);

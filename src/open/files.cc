@@ -14,7 +14,6 @@
 #include "draft_heads/vocabulary/token_map.h"
 #include "formats/random_model.h"
 #include "open/drafter_places.h"
-#include "open/model_identity.h"
 
 namespace outrider {
 namespace {
@@ -70,19 +69,20 @@ Status take_vocabulary(const SpeculativeOptions& options, const ModelFile& targe
 }
 
 // Auto with the target as its drafter means the module among the target's tensors, where there is one.
-bool drafts_from_inside(const EngineOptions& options, const ModelFile& target) {
+bool may_draft_from_inside(const EngineOptions& options) {
   std::error_code ignored;
   const SpeculativeOptions& speculation = options.speculation;
   return method_row(speculation.decoding_type).finds_files && !speculation.speculative_model.empty() &&
-         fs::equivalent(speculation.speculative_model, options.model, ignored) &&
-         identity_of(target, {}).modules > 0;
+         fs::equivalent(speculation.speculative_model, options.model, ignored);
 }
 
-Result<DraftFiles> open_named_drafter(const EngineOptions& options, const ModelFile& target) {
-  if (!drafts_from_inside(options, target)) return open_draft_files(options.speculation);
+Result<DraftFiles> open_named_drafter(const EngineOptions& options) {
   DraftFiles files;
-  OUTRIDER_TRY(files.head, open_head(options.model));
-  return files;
+  if (may_draft_from_inside(options)) {
+    OUTRIDER_TRY(files.head, find_module(options.model));
+  }
+  if (files.head) return files;
+  return open_draft_files(options.speculation);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ Result<OpenedFiles> open_files(Names names) {
   OpenedFiles files{.names = std::move(names)};
   const SpeculativeOptions& speculation = files.names.options.speculation;
   OUTRIDER_TRY(files.target, open_model(files.names.options.model));
-  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options, files.target));
+  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options));
   if (files.names.finds_drafter && speculation.speculative_model.empty())
     OUTRIDER_RETURN_IF_ERROR(find_drafter(files));
   for (;;) {

@@ -187,7 +187,7 @@ TEST_F(ProgramTest, ProofAndDoctorTakeAutoByThemselves) {
   EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // the head by itself
   EXPECT_EQ(json["drafters"][0]["state"], "uses");
   EXPECT_EQ(json["drafters"][0]["name"], "head");
-  EXPECT_EQ(json["vocabularies"], nullptr);
+  EXPECT_FALSE(json.contains("vocabularies"));
   const Json inspect = run_json("inspect --json " + model, empty);
   EXPECT_EQ(inspect["drafters"], json["drafters"]);
 }

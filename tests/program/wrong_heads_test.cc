@@ -176,7 +176,9 @@ std::vector<Plant> mild_plants() {
   };
 }
 
-TEST_F(ProgramTest, DoctorNamesAWrongHead) {
+using WrongHeadsTest = ProgramTest;
+
+TEST_F(WrongHeadsTest, DoctorNamesAWrongHead) {
   const std::string common = "doctor builtin --json --threads 1 --cache-dir none --limit 4 --max-tokens 48 ";
   const std::string path = (folder_ / "head").string();
   for (const Plant& plant : plants()) {
@@ -191,7 +193,7 @@ TEST_F(ProgramTest, DoctorNamesAWrongHead) {
 }
 
 // Heads of others do not say how often they agreed when they were trained.
-TEST_F(ProgramTest, DoctorNamesAHeadThatIsSlightlyWrong) {
+TEST_F(WrongHeadsTest, DoctorNamesAHeadThatIsSlightlyWrong) {
   const std::string common = "doctor builtin --json --threads 1 --cache-dir none --limit 4 --max-tokens 48 ";
   const std::string path = (folder_ / "head").string();
   for (const Plant& plant : mild_plants()) {
@@ -204,7 +206,7 @@ TEST_F(ProgramTest, DoctorNamesAHeadThatIsSlightlyWrong) {
   }
 }
 
-TEST_F(ProgramTest, DoctorNamesNoRightHeadWrong) {
+TEST_F(WrongHeadsTest, DoctorNamesNoRightHeadWrong) {
   const std::string common = "doctor builtin --json --threads 1 --cache-dir none --limit 1 --max-tokens 48 ";
   for (const std::string head : {"eagle3", "mtp"}) {
     const Json json = run_json(common + "--speculative " + head);

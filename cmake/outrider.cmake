@@ -112,14 +112,15 @@ function(outrider_test name)
 endfunction()
 
 # outrider_isa_library(<isa> FLAGS flag...): the kernels of one instruction set, compiled with exactly the flags
-# its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere.
+# its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere. Sanitized
+# tests spend most of their time in kernels.
 function(outrider_isa_library isa)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${isa}/*.cc)
   add_library(outrider_kernels_${isa} OBJECT ${sources})
   set_target_properties(outrider_kernels_${isa} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(outrider_kernels_${isa} PUBLIC outrider_flags)
-  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
+  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS} $<$<CONFIG:RelWithDebInfo>:-O2>)
 endfunction()
 
 # outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, and a
@@ -172,7 +173,7 @@ function(outrider_emulated_kernels isa)
     # Most of a kernel is inlined: without optimization its stack would have a place for every number. Checks of every
     # operation would make the compiler take minutes; the lanes have no operation that is undefined.
     target_compile_options(${objects} PRIVATE $<IF:$<CONFIG:Release>,-O3,-O1> ${ARG_FLAGS}
-      $<$<NOT:$<CONFIG:Release>>:-fno-sanitize=undefined> $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=fuzzer-no-link>)
+      $<$<NOT:$<CONFIG:Release>>:-fno-sanitize=undefined>)
     target_sources(outrider_device_kernels PRIVATE $<TARGET_OBJECTS:${objects}>)
     set_property(GLOBAL APPEND PROPERTY outrider_emulated_objects ${isa}_${list}_kernels=$<TARGET_OBJECTS:${objects}>)
   endforeach()

@@ -41,11 +41,11 @@ function(outrider_unity max)
   endforeach()
 endfunction()
 
-# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...]): every .cc of the folder
-# and of its rooms except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program <folder>_test
-# (CTest label "unit").
+# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...] [LONG test...]): every .cc
+# of the folder and of its rooms except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program
+# <folder>_test (CTest label "unit"), or <folder>_long_test if it is among the long ones (CTest label "long").
 function(outrider_library folder)
-  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE;LONG" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   foreach(room ${ARG_ROOMS})
     file(GLOB room_sources CONFIGURE_DEPENDS ${room}/*.cc)
@@ -54,6 +54,10 @@ function(outrider_library folder)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(TRANSFORM ARG_LONG PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(ARG_LONG)
+    list(REMOVE_ITEM tests ${ARG_LONG})
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND outrider_)
   if(sources)
     outrider_unity(15 ${sources})
@@ -66,6 +70,9 @@ function(outrider_library folder)
   endif()
   if(tests AND OUTRIDER_TESTS)
     outrider_test(${folder}_test SOURCES ${tests} DEPS ${folder} SYSTEM ${ARG_SYSTEM} ALONE ${ARG_ALONE})
+    if(ARG_LONG)
+      outrider_test(${folder}_long_test SOURCES ${ARG_LONG} DEPS ${folder} SYSTEM ${ARG_SYSTEM} ALONE ${ARG_ALONE} LABEL long)
+    endif()
   endif()
 endfunction()
 
@@ -75,9 +82,10 @@ function(outrider_small folder)
 endfunction()
 
 # outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]
-#               [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
+#               [LABEL unit|long|cli|lossless|slow|trainer] [SHARDS n]):
 # a program as n tests of ctest if it is long, so that all cores share it and the output says how far it is. It is also
-# part of the target <label>_tests, so that a build may leave out what it will not run.
+# part of the target <label>_tests, so that a build may leave out what it will not run. "long": unit tests that would
+# take minutes under a sanitizer, which runs "unit" and "cli".
 function(outrider_test name)
   cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM;ALONE" ${ARGN})
   if(NOT ARG_LABEL)

@@ -7,6 +7,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,32 @@ struct ArgumentsExpression {
   std::string problem;
 };
 Result<ArgumentsExpression> arguments_expression(GrammarBuilder& builder, std::string_view schema);
+
+// How values are written that are no JSON.
+struct ValueNotation {
+  bool is_python = false;  // True, False and None
+  // The mark around texts, which stand as they are, and which do not contain it; members have bare names.
+  // Empty: texts and names are JSON's.
+  std::string quote = {};
+  std::string quote_bytes = {};  // the mark's spelling; empty: texts have no mark before them
+  bool is_one_line = false;      // texts whose content is limited have no line break
+};
+
+// The expressions between the arguments of a call that are no JSON object.
+struct ArgumentNotation {
+  ValueNotation values = {};
+  GrammarExpr before_name = 0;
+  GrammarExpr before_text = 0;   // between a name and a text
+  GrammarExpr before_value = 0;  // between a name and another value
+  GrammarExpr after_value = 0;
+  GrammarExpr separator = 0;
+  std::string text_end = {};  // texts stand as they are, and do not contain this; empty: as `values` says
+  bool is_one_line = false;   // as in ValueNotation
+};
+
+// The arguments of a function with this schema in a notation; nullopt: it cannot hold the schema.
+std::optional<GrammarExpr> arguments_in_notation(GrammarBuilder& builder, std::string_view schema,
+                                                 const ArgumentNotation& notation);
 
 // Free text in which each trigger starts a text of its form.
 struct TriggeredForm {

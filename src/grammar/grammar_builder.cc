@@ -6,7 +6,29 @@
 #include <map>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace outrider {
+namespace {
+
+std::u32string characters_of(std::string_view text) {
+  std::u32string characters;
+  while (!text.empty()) {
+    const utf8::CodePoint next = utf8::decode(text);
+    characters += static_cast<char32_t>(next.value);
+    text.remove_prefix(static_cast<size_t>(std::max(next.length, 1)));
+  }
+  return characters;
+}
+
+// The length of the longest beginning of `word` that `text` ends with.
+size_t matched_end(const std::u32string& word, const std::u32string& text) {
+  size_t length = std::min(word.size(), text.size());
+  while (!text.ends_with(word.substr(0, length))) --length;
+  return length;
+}
+
+}  // namespace
 
 std::string GrammarBuilder::excess() const {
   if (nodes_.size() > kMaxExpressions) {
@@ -115,6 +137,27 @@ GrammarExpr GrammarBuilder::none_of(const std::vector<std::u32string>& texts,
     expressions[i] = rule("other name", choice(std::move(choices)));
   }
   return expressions[0];
+}
+
+// A rule for each beginning of the text: what may follow where the string so far ends with it.
+GrammarExpr GrammarBuilder::text_without(std::string_view text) {
+  const std::u32string word = characters_of(text);
+  std::vector<int32_t> rules;
+  for (size_t i = 0; i < word.size(); ++i) rules.push_back(add_rule("text"));
+  for (size_t i = 0; i < word.size(); ++i) {
+    std::vector<GrammarExpr> choices = {empty()};
+    CodePointSet known;
+    for (const char32_t character : word) {
+      if (known.contains(character)) continue;
+      const CodePointSet one{{character, character}};
+      known.add(one);
+      const size_t next = matched_end(word, word.substr(0, i) + character);
+      if (next < word.size()) choices.push_back(sequence({characters(one), reference(rules[next])}));
+    }
+    choices.push_back(sequence({characters(known.negated()), reference(rules[0])}));
+    define(rules[i], choice(std::move(choices)));
+  }
+  return reference(rules[0]);
 }
 
 int32_t GrammarBuilder::add_rule(std::string name) {

@@ -52,6 +52,9 @@ class GrammarBuilder {
   // characters.
   GrammarExpr none_of(const std::vector<std::u32string>& texts, const CodePointSet& characters);
 
+  // Strings that do not contain `text`, which is not empty.
+  GrammarExpr text_without(std::string_view text);
+
   int32_t add_rule(std::string name);
   void define(int32_t rule, GrammarExpr body) { rules_[rule].body = body; }
   GrammarExpr reference(int32_t rule);

@@ -259,8 +259,8 @@ Result<GrammarExpr> SchemaCompiler::convert_type(const SchemaJson& schema, const
   if (type == "string") return convert_string(schema, place);
   if (type == "integer") return convert_number(schema, true, place);
   if (type == "number") return convert_number(schema, false, place);
-  if (type == "boolean") return builder_.one_of({"true", "false"});
-  if (type == "null") return builder_.literal("null");
+  if (type == "boolean") return text_.boolean();
+  if (type == "null") return builder_.literal(text_.null_word());
   return error(place.member("type"), "unknown type " + quote(type) +
                                          "; known: object, array, string, integer, number, boolean, null");
 }
@@ -280,8 +280,10 @@ Result<int32_t> SchemaCompiler::count_at(const SchemaJson& schema, const char* k
 
 namespace {
 
-// Compiles a schema. `is_unsupported` tells whether an error comes from what no automaton can hold.
-Result<GrammarExpr> compile_schema(GrammarBuilder& builder, std::string_view schema, bool& is_unsupported) {
+// Compiles a schema by a function of its compiler. `is_unsupported` tells whether an error comes from what no
+// automaton can hold.
+Result<GrammarExpr> compile_schema(GrammarBuilder& builder, std::string_view schema,
+                                   const ArgumentNotation* notation, bool& is_unsupported) {
   if (schema.size() > GrammarLimits::kTextBytes) {
     return input_error("schema: " + std::to_string(schema.size()) + " bytes, at most " +
                        std::to_string(GrammarLimits::kTextBytes));
@@ -291,8 +293,8 @@ Result<GrammarExpr> compile_schema(GrammarBuilder& builder, std::string_view sch
   }
   try {
     const SchemaJson root = SchemaJson::parse(schema);
-    SchemaCompiler compiler(builder, root);
-    Result<GrammarExpr> compiled = compiler.run();
+    SchemaCompiler compiler(builder, root, notation == nullptr ? ValueNotation() : notation->values);
+    Result<GrammarExpr> compiled = notation == nullptr ? compiler.run() : compiler.run_arguments(*notation);
     is_unsupported = !compiled.ok() && compiler.is_unsupported();
     return compiled;
   } catch (const SchemaJson::parse_error& problem) {
@@ -302,29 +304,46 @@ Result<GrammarExpr> compile_schema(GrammarBuilder& builder, std::string_view sch
   }
 }
 
+// Gives a body to the rules that an error left without one.
+void define_rest(GrammarBuilder& builder, size_t first_rule) {
+  for (size_t rule = first_rule; rule < builder.rules().size(); ++rule) {
+    if (builder.rules()[rule].body < 0) builder.define(static_cast<int32_t>(rule), builder.nothing());
+  }
+}
+
+bool is_productive(const GrammarBuilder& builder, GrammarExpr expression) {
+  return analyse_expressions(builder).is_productive[static_cast<size_t>(expression)];
+}
+
 }  // namespace
 
 Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_view schema) {
   bool is_unsupported = false;
-  return compile_schema(builder, schema, is_unsupported);
+  return compile_schema(builder, schema, nullptr, is_unsupported);
 }
 
 Result<ArgumentsExpression> arguments_expression(GrammarBuilder& builder, std::string_view schema) {
   const size_t first_rule = builder.rules().size();
   bool is_unsupported = false;
-  const Result<GrammarExpr> compiled = compile_schema(builder, schema, is_unsupported);
+  const Result<GrammarExpr> compiled = compile_schema(builder, schema, nullptr, is_unsupported);
   if (compiled.ok()) {
-    if (analyse_expressions(builder).is_productive[static_cast<size_t>(*compiled)])
-      return ArgumentsExpression{.expression = *compiled, .problem = {}};
+    if (is_productive(builder, *compiled)) return ArgumentsExpression{.expression = *compiled, .problem = {}};
     return input_error("schema: no value is valid under it");
   }
   if (!is_unsupported) return compiled.error();
-  // The rules that the error left without a body.
-  for (size_t rule = first_rule; rule < builder.rules().size(); ++rule) {
-    if (builder.rules()[rule].body < 0) builder.define(static_cast<int32_t>(rule), builder.nothing());
-  }
+  define_rest(builder, first_rule);
   return ArgumentsExpression{.expression = json_object_expression(builder),
                              .problem = compiled.error().message};
+}
+
+std::optional<GrammarExpr> arguments_in_notation(GrammarBuilder& builder, std::string_view schema,
+                                                 const ArgumentNotation& notation) {
+  const size_t first_rule = builder.rules().size();
+  bool is_unsupported = false;
+  const Result<GrammarExpr> compiled = compile_schema(builder, schema, &notation, is_unsupported);
+  if (!compiled.ok()) define_rest(builder, first_rule);
+  if (!compiled.ok() || !is_productive(builder, *compiled)) return std::nullopt;
+  return *compiled;
 }
 
 Result<SharedGrammar> grammar_of_json_schema(std::string_view schema) {

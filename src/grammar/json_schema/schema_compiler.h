@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar_builder.h"
@@ -18,10 +21,12 @@ namespace outrider {
 // Compiles one JSON schema to an expression for the JSON texts that are valid under it.
 class SchemaCompiler {
  public:
-  SchemaCompiler(GrammarBuilder& builder, const SchemaJson& root)
-      : builder_(builder), root_(root), text_(builder) {}
+  SchemaCompiler(GrammarBuilder& builder, const SchemaJson& root, ValueNotation notation = {})
+      : builder_(builder), root_(root), text_(builder, std::move(notation)) {}
 
   Result<GrammarExpr> run() { return convert(root_, "$", 0); }
+  // The members of an object in the notation, and not as JSON (schema_arguments.cc).
+  Result<GrammarExpr> run_arguments(const ArgumentNotation& notation);
   // Whether the error of run() is a keyword or a combination that no automaton here can hold, in a schema
   // that may make sense.
   bool is_unsupported() const { return is_unsupported_; }
@@ -73,17 +78,37 @@ class SchemaCompiler {
     GrammarExpr member = 0;
     bool is_required = false;
   };
-  Result<std::vector<Property>> convert_properties(const SchemaJson& schema, const Place& place);
+  // Makes a member of an object from its name and the schema of its value.
+  using MemberMaker = std::function<Result<GrammarExpr>(const std::string& name, const SchemaJson& value,
+                                                        const Place& place)>;
+  Result<std::vector<Property>> convert_properties(const SchemaJson& schema, const MemberMaker& make_member,
+                                                   const Place& place);
+  Result<GrammarExpr> convert_member(const std::string& name, const SchemaJson& value, const Place& place);
+  // The kinds of values that a schema allows, as bits; 0: it does not say.
+  Result<uint8_t> value_kinds(const SchemaJson& schema, const Place& place);
+  // A value of an argument. `is_text`: it stands as it is.
+  struct Argument {
+    GrammarExpr value = 0;
+    bool is_text = false;
+  };
+  Result<Argument> convert_argument(const ArgumentNotation& notation, const SchemaJson& schema,
+                                    const Place& place);
+  Result<GrammarExpr> argument_member(const ArgumentNotation& notation, GrammarExpr name,
+                                      const SchemaJson& schema, const Place& place);
   // The schema of members that `properties` does not name; nullopt: they are not allowed.
   Result<std::optional<GrammarExpr>> convert_extra(const SchemaJson& schema,
                                                    const std::vector<Property>& properties,
                                                    const Place& place);
   // The names that propertyNames allows; nullopt: any.
   Result<std::optional<GrammarExpr>> convert_names(const SchemaJson& schema, const Place& place);
-  GrammarExpr members_in_order(const std::vector<Property>& properties, std::optional<GrammarExpr> extra);
+  // `end` follows the last member.
+  GrammarExpr members_in_order(const std::vector<Property>& properties, std::optional<GrammarExpr> extra,
+                               GrammarExpr comma, GrammarExpr end);
   GrammarExpr elements_in_order(const std::vector<GrammarExpr>& prefix, std::optional<GrammarExpr> rest,
                                 int32_t min, int32_t max);
   GrammarExpr constant(const SchemaJson& value);
+  // The text of a value that is no list and no object; nullopt: the notation has none.
+  std::optional<std::string> spelled(const SchemaJson& value) const;
 
   // The schema with $ref and allOf merged into its other keywords.
   Result<SchemaJson> flatten(const SchemaJson& schema, const Place& place);

@@ -4,14 +4,21 @@
 #include <bit>
 
 #include "base/quote.h"
-#include "base/utf8.h"
 #include "grammar/json_schema/schema_compiler.h"
 #include "grammar/json_schema/schema_keywords.h"
 
 namespace outrider {
 
-Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties(const SchemaJson& schema,
-                                                                                 const Place& place) {
+Result<GrammarExpr> SchemaCompiler::convert_member(const std::string& name, const SchemaJson& value,
+                                                   const Place& place) {
+  OUTRIDER_TRY(const GrammarExpr expression, convert(value, place));
+  const auto key = text_.spelled_name(name, SchemaJson(name).dump());
+  if (!key) return unsupported(place, "the notation has no such name");
+  return text_.member(builder_.literal(*key), expression);
+}
+
+Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties(
+    const SchemaJson& schema, const MemberMaker& make_member, const Place& place) {
   const SchemaJson none = SchemaJson::object();
   const SchemaJson& listed = schema.contains("properties") ? schema["properties"] : none;
   if (!listed.is_object()) return error(place.member("properties"), "expected an object of schemas");
@@ -24,11 +31,9 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties
   std::set<std::string> wanted(required.begin(), required.end());
   std::vector<Property> properties;
   const auto add = [&](const std::string& name, const SchemaJson& value, const Place& at) -> Status {
-    OUTRIDER_TRY(const GrammarExpr expression, convert(value, at));
-    const GrammarExpr key = builder_.literal(SchemaJson(name).dump());
+    OUTRIDER_TRY(const GrammarExpr member, make_member(name, value, at));
     // A rule, because it is used in several places.
-    properties.push_back(
-        {name, builder_.rule("member " + name, text_.member(key, expression)), wanted.erase(name) > 0});
+    properties.push_back({name, builder_.rule("member " + name, member), wanted.erase(name) > 0});
     return {};
   };
   for (const auto& [name, value] : listed.items()) {
@@ -72,29 +77,22 @@ Result<std::optional<GrammarExpr>> SchemaCompiler::convert_extra(const SchemaJso
   if (allowed == false) return Found(std::nullopt);
   OUTRIDER_TRY(const GrammarExpr value, convert(allowed, place.member("additionalProperties")));
   OUTRIDER_TRY(const std::optional<GrammarExpr> names_allowed, convert_names(schema, place));
-  GrammarExpr key = names_allowed ? *names_allowed : text_.string();
+  if (names_allowed && text_.is_bare())
+    return unsupported(place.member("propertyNames"), "the notation has no such names");
   if (names_allowed && !properties.empty())
     return unsupported(place.member("propertyNames"), "is not supported beside named properties");
-  if (!properties.empty()) {
-    std::vector<std::u32string> names;
-    for (const Property& property : properties) {
-      std::u32string name;
-      bool is_plain = true;
-      for (std::string_view rest = property.name; !rest.empty() && is_plain;) {
-        const utf8::CodePoint character = utf8::decode(rest);
-        is_plain = character.length > 0 && JsonText::plain_characters().contains(character.value);
-        name += static_cast<char32_t>(character.value);
-        rest.remove_prefix(std::max(character.length, 1));
-      }
-      if (is_plain) names.push_back(name);
-    }
-    key = builder_.rule("other name", text_.quoted(builder_.none_of(names, JsonText::plain_characters())));
-  }
+  std::vector<std::string> names;
+  for (const Property& property : properties) names.push_back(property.name);
+  const bool is_any = names.empty() && !text_.is_bare();
+  const GrammarExpr key = names_allowed ? *names_allowed : is_any ? text_.string() : text_.other_name(names);
   return Found(builder_.rule("other member", text_.member(key, value)));
 }
 
 Result<GrammarExpr> SchemaCompiler::convert_object(const SchemaJson& schema, const Place& place) {
-  OUTRIDER_TRY(const std::vector<Property> properties, convert_properties(schema, place));
+  const auto make_member = [this](const std::string& name, const SchemaJson& value, const Place& at) {
+    return convert_member(name, value, at);
+  };
+  OUTRIDER_TRY(const std::vector<Property> properties, convert_properties(schema, make_member, place));
   OUTRIDER_TRY(const std::optional<GrammarExpr> extra, convert_extra(schema, properties, place));
   const auto required = std::ranges::count_if(properties, &Property::is_required);
   OUTRIDER_TRY(const int32_t min, count_at(schema, "minProperties", place));
@@ -114,22 +112,23 @@ Result<GrammarExpr> SchemaCompiler::convert_object(const SchemaJson& schema, con
     return unsupported(place.member("maxProperties"),
                        "fewer than the properties there can be is not supported");
   }
-  return builder_.rule("object", text_.members(members_in_order(properties, extra)));
+  return builder_.rule("object",
+                       text_.members(members_in_order(properties, extra, text_.comma(), text_.whitespace())));
 }
 
 // Two rules per property describe the members from it on, with and without an earlier member.
 GrammarExpr SchemaCompiler::members_in_order(const std::vector<Property>& properties,
-                                             std::optional<GrammarExpr> extra) {
+                                             std::optional<GrammarExpr> extra, GrammarExpr comma,
+                                             GrammarExpr end) {
   const GrammarExpr none = builder_.empty();
   const GrammarExpr more_extra =
-      extra ? builder_.repeat(builder_.sequence({text_.comma(), *extra}), 0, GrammarBuilder::kUnbounded)
-            : none;
-  GrammarExpr rest = builder_.rule("members", builder_.sequence({more_extra, text_.whitespace()}));
-  GrammarExpr first = extra ? text_.list(*extra, 0, GrammarBuilder::kUnbounded) : none;
+      extra ? builder_.repeat(builder_.sequence({comma, *extra}), 0, GrammarBuilder::kUnbounded) : none;
+  GrammarExpr rest = builder_.rule("members", builder_.sequence({more_extra, end}));
+  GrammarExpr first = extra ? builder_.optional(builder_.sequence({*extra, more_extra, end})) : none;
   for (size_t i = properties.size(); i-- > 0;) {
     const Property& property = properties[i];
     const GrammarExpr here = builder_.sequence({property.member, rest});
-    const GrammarExpr after_comma = builder_.sequence({text_.comma(), here});
+    const GrammarExpr after_comma = builder_.sequence({comma, here});
     first = builder_.rule("members", property.is_required ? here : builder_.choice({here, first}));
     rest =
         builder_.rule("members", property.is_required ? after_comma : builder_.choice({after_comma, rest}));

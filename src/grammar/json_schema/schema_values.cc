@@ -106,23 +106,39 @@ Result<GrammarExpr> SchemaCompiler::convert_values(const SchemaJson& schema, con
   for (const SchemaJson& value : values) {
     if (value.is_structured()) {
       choices.push_back(constant(value));
-    } else {
-      texts.push_back(value.dump());
+    } else if (auto text = spelled(value)) {
+      texts.push_back(std::move(*text));
+      const auto other = value.is_string() ? text_.single_quoted(value.get<std::string>()) : std::nullopt;
+      if (other) texts.push_back(*other);
     }
   }
   choices.push_back(builder_.one_of(std::move(texts)));
   return builder_.choice(std::move(choices));
 }
 
+std::optional<std::string> SchemaCompiler::spelled(const SchemaJson& value) const {
+  if (value.is_boolean()) return std::string(text_.word(value.get<bool>()));
+  if (value.is_null()) return std::string(text_.null_word());
+  if (!value.is_string()) return value.dump();
+  return text_.spelled_text(value.get<std::string>(), value.dump());
+}
+
 // The texts of a constant value, with optional white space.
 GrammarExpr SchemaCompiler::constant(const SchemaJson& value) {
-  if (!value.is_structured()) return builder_.literal(value.dump());
+  if (!value.is_structured()) {
+    const auto text = spelled(value);
+    return text ? builder_.literal(*text) : builder_.nothing();
+  }
   std::vector<GrammarExpr> parts;
   for (const auto& [name, part] : value.items()) {
     if (!parts.empty()) parts.push_back(text_.comma());
-    parts.push_back(value.is_object()
-                        ? text_.member(builder_.literal(SchemaJson(name).dump()), constant(part))
-                        : constant(part));
+    if (!value.is_object()) {
+      parts.push_back(constant(part));
+    } else if (const auto key = text_.spelled_name(name, SchemaJson(name).dump())) {
+      parts.push_back(text_.member(builder_.literal(*key), constant(part)));
+    } else {
+      return builder_.nothing();
+    }
   }
   if (!parts.empty()) parts.push_back(text_.whitespace());
   const GrammarExpr inside = builder_.sequence(std::move(parts));

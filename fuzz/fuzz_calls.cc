@@ -34,7 +34,10 @@ constexpr std::string_view kTemplates[] = {"<|channel|><|message|>",
                                            "<tool_call></think>",
                                            "<|header_start|>",
                                            "<|python_tag|>",
-                                           ""};
+                                           "",
+                                           "<|observation|></think>",
+                                           "｜DSML｜",
+                                           "｜DSML｜tool_calls></think>"};
 
 SharedTools tools() {
   constexpr const char* kSchema =

@@ -43,7 +43,7 @@ ROOMS = {
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
     "server": [{"api", "page"}, {"telemetry"}, {"calls"}, {"http"}],
-    "server/api": [{"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],
+    "server/api": [{"tools"}, {"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],
     "training/heads": [{"vocabulary"}],

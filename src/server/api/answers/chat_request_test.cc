@@ -206,7 +206,7 @@ constexpr const char* kSchema =
     R"("response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":)"
     R"({"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}})";
 constexpr const char* kForced =
-    R"("tool_choice":"required","tools":[{"type":"function","function":{"name":"now","parameters":)"
+    R"("tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"now","parameters":)"
     R"({"type":"object","properties":{},"additionalProperties":false}}}])";
 
 // How far the text fits the constraint of the request.
@@ -256,6 +256,21 @@ TEST(Thinking, ForcedCallsBeginAfterIt) {
   EXPECT_EQ(fit(channels, kForced, thought + "<|channel|>final"), Fit::kNot);
   EXPECT_EQ(fit(channels, kSchema, thought + "<|channel|>final<|message|>{\"a\": 1}"), Fit::kWhole);
   EXPECT_EQ(fit(channels, kSchema, thought + "<|channel|>final<|message|>So"), Fit::kNot);
+}
+
+// Beside a schema, an answer is of the schema or calls.
+TEST(Thinking, ASchemaLeavesRoomForCalls) {
+  const TestServedModel model(kTurns);
+  const std::string fields = std::string(kSchema) +
+                             R"(,"tools":[{"type":"function","function":{"name":"now",)" +
+                             R"("parameters":{"type":"object","properties":{}}}}])";
+  const std::string call = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  EXPECT_EQ(fit(model, fields, "{\"a\": 1}"), Fit::kWhole);
+  EXPECT_EQ(fit(model, fields, call), Fit::kBeginning);  // another call may follow
+  EXPECT_EQ(fit(model, fields, "<think>So.</think>" + call + "\n" + call), Fit::kBeginning);
+  EXPECT_EQ(fit(model, fields, call + "So."), Fit::kNot);
+  EXPECT_EQ(fit(model, fields, "So."), Fit::kNot);
+  EXPECT_EQ(fit(model, fields + R"(,"parallel_tool_calls":false)", call), Fit::kWhole);
 }
 
 TEST(Thinking, IsClosedWhereTheRequestSwitchesItOff) {

@@ -4,6 +4,7 @@
 #include "server/api/requests/chat_messages.h"
 #include "server/api/requests/common_fields.h"
 #include "server/api/requests/template_values.h"
+#include "server/api/tools/chat_tools.h"
 
 namespace outrider {
 namespace {

@@ -6,8 +6,7 @@
 #include "grammar/grammar.h"
 #include "grammar/grammar_builder.h"
 #include "grammar/grammar_constraint.h"
-#include "server/api/json_text.h"
-#include "server/api/tool_calls/tool_arguments.h"
+#include "server/api/tool_calls/call_grammar.h"
 
 namespace outrider {
 namespace {
@@ -43,86 +42,41 @@ Result<GrammarExpr> form_expression(GrammarBuilder& builder, const OutputForm& f
   return json_object_expression(builder);
 }
 
-// {"name": "f", "arguments": ...}
-ApiResult<GrammarExpr> call_expression(GrammarBuilder& builder, const Tool& tool, ChatSpec& spec) {
-  OUTRIDER_TRY(const GrammarExpr arguments,
-               tool_arguments(builder, tool, spec.prompt.tools.tools.size(), spec.ignored));
-  std::string prefix = "{\"name\": ";
-  append_json_string(prefix, tool.name);
-  prefix += ", \"arguments\": ";
-  return builder.sequence({builder.literal(prefix), arguments, builder.literal("}")});
-}
-
-ApiResult<GrammarExpr> any_call(GrammarBuilder& builder, ChatSpec& spec) {
-  std::vector<GrammarExpr> calls;
-  for (const Tool& tool : spec.prompt.tools.tools) {
-    OUTRIDER_TRY(const GrammarExpr call, call_expression(builder, tool, spec));
-    calls.push_back(call);
-  }
-  return builder.choice(std::move(calls));
-}
-
-// The mark as it is spelled in grammars, with its control tokens.
-std::string spelled(const Tokenizer& tokenizer, std::string_view mark) {
-  std::string text;
-  size_t done = 0;
-  for (const TokenId token : tokenizer.encode(mark, {.add_special = false})) {
-    if (!tokenizer.is_control(token)) continue;
-    const std::string_view piece = tokenizer.token_piece(token);
-    const size_t place = mark.find(piece, done);
-    if (place == std::string_view::npos) continue;
-    text.append(mark.substr(done, place - done)).append(control_token_bytes(piece));
-    done = place + piece.size();
-  }
-  return text.append(mark.substr(done));
-}
-
-// The text after the mark of a form whose calls are objects. `is_single`: one call alone.
-GrammarExpr marked_calls(GrammarBuilder& builder, const ChatSpec& spec, const CallForm& form,
-                         GrammarExpr call, bool is_single) {
-  const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);
-  if (!form.close.empty()) {
-    return builder.sequence(
-        {space, call, space, builder.literal(spelled(*spec.model->tokenizer, form.close))});
-  }
-  const GrammarExpr next = builder.sequence({builder.literal(", "), call});
-  const GrammarExpr rest = is_single ? builder.empty() : builder.repeat(next, 0, GrammarBuilder::kUnbounded);
-  return builder.sequence({space, builder.literal("["), call, rest, builder.literal("]")});
-}
-
-bool has_marked_objects(const CallForm& form) {
-  return form.shape == CallShape::kObject && !form.open[0].empty() && !form.may_be_bare;
+CallInput call_input(ChatSpec& spec) {
+  return {.tokenizer = *spec.model->tokenizer, .tools = spec.prompt.tools, .notes = spec.ignored};
 }
 
 // Free text in which the mark that begins calls is followed by calls that obey their schemas.
 ApiResult<Constraints> strict_constraints(ChatSpec& spec, const CallForm& form) {
   GrammarBuilder builder;
-  OUTRIDER_TRY(const GrammarExpr call, any_call(builder, spec));
-  const GrammarExpr body = marked_calls(builder, spec, form, call, false);
+  OUTRIDER_TRY(const std::optional<GrammarExpr> body, calls_after_mark(builder, call_input(spec), form));
+  if (!body) return Constraints();
+  const bool is_marked = form.spelling.order == CallSpelling::Order::kMarked;
   const Result<GrammarExpr> root = triggered_expression(
-      builder, {{.trigger = spelled(*spec.model->tokenizer, form.open[0]), .body = body}},
-      {.is_required = false, .is_repeated = spec.prompt.tools.parallel && !form.close.empty()});
+      builder, {{.trigger = spelled_mark(*spec.model->tokenizer, form.open[0]), .body = *body}},
+      {.is_required = false, .is_repeated = spec.prompt.tools.parallel && is_marked});
   if (!root.ok()) return field_error("tools", root.error().message);
   return make_constraints(builder.build(*root), spec, "tools", static_cast<size_t>(spec.n));
 }
 
-// One call on a channel of harmony, after any messages but the last one of an answer.
-ApiResult<GrammarExpr> channel_call(GrammarBuilder& builder, ChatSpec& spec) {
+// One call on a channel of harmony, after any messages but the last one of an answer. `final`: what this
+// message may say instead.
+ApiResult<GrammarExpr> channel_answer(GrammarBuilder& builder, ChatSpec& spec, GrammarExpr final) {
   const Tokenizer& tokenizer = *spec.model->tokenizer;
   std::vector<GrammarExpr> calls;
   for (const Tool& tool : spec.prompt.tools.tools) {
-    OUTRIDER_TRY(const GrammarExpr arguments,
-                 tool_arguments(builder, tool, spec.prompt.tools.tools.size(), spec.ignored));
-    const GrammarExpr kind = builder.literal(spelled(tokenizer, " <|constrain|>json"));
+    OUTRIDER_TRY(const GrammarExpr arguments, call_arguments(builder, call_input(spec), tool));
+    const GrammarExpr kind = builder.literal(spelled_mark(tokenizer, " <|constrain|>json"));
     calls.push_back(builder.sequence({builder.literal(tool.name), builder.optional(kind),
-                                      builder.literal(spelled(tokenizer, "<|message|>")), arguments}));
+                                      builder.literal(spelled_mark(tokenizer, "<|message|>")), arguments}));
   }
-  const Result<GrammarExpr> root =
-      triggered_expression(builder,
-                           {{.trigger = spelled(tokenizer, "<|channel|>commentary to=functions."),
-                             .body = builder.choice(std::move(calls))},
-                            {.trigger = spelled(tokenizer, "<|channel|>final"), .body = builder.nothing()}},
-                           {.is_required = true, .is_repeated = false});
+  const GrammarExpr message = builder.literal(spelled_mark(tokenizer, "<|message|>"));
+  const Result<GrammarExpr> root = triggered_expression(
+      builder,
+      {{.trigger = spelled_mark(tokenizer, "<|channel|>commentary to=functions."),
+        .body = builder.choice(std::move(calls))},
+       {.trigger = spelled_mark(tokenizer, "<|channel|>final"), .body = builder.sequence({message, final})}},
+      {.is_required = true, .is_repeated = false});
   if (!root.ok()) return field_error("tools", root.error().message);
   return *root;
 }
@@ -135,37 +89,55 @@ ApiResult<GrammarExpr> after_thinking(GrammarBuilder& builder, const ChatSpec& s
   const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);
   const Result<GrammarExpr> rest = triggered_expression(
       builder,
-      {{.trigger = spelled(tokenizer, output.thinking->close), .body = builder.sequence({space, body})}},
+      {{.trigger = spelled_mark(tokenizer, output.thinking->close), .body = builder.sequence({space, body})}},
       {.is_required = true, .is_repeated = false});
   if (!rest.ok()) return field_error(spec.form.path, rest.error().message);
   if (output.begins == ThinkingState::kOpen || output.thinking->is_channel) return *rest;
-  const GrammarExpr open = builder.literal(spelled(tokenizer, output.thinking->open));
+  const GrammarExpr open = builder.literal(spelled_mark(tokenizer, output.thinking->open));
   return builder.choice({body, builder.sequence({open, *rest})});
 }
 
-// The call that the request demands, in the form of the template if its calls are objects, else as the plain
-// object.
+bool has_channels(const ChatSpec& spec) {
+  return spec.prompt.output.calls.front()->shape == CallShape::kChannel;
+}
+
+// Calls in the form of the template. Where the server asks for the plain form, both forms are right.
+ApiResult<GrammarExpr> possible_calls(GrammarBuilder& builder, ChatSpec& spec) {
+  const CallForm& form = *spec.prompt.output.calls.front();
+  OUTRIDER_TRY(const GrammarExpr calls, written_calls(builder, call_input(spec), form));
+  if (spec.model->template_abilities.shows_tools || &form == &plain_call_form()) return calls;
+  OUTRIDER_TRY(const GrammarExpr plain, written_calls(builder, call_input(spec), plain_call_form()));
+  return builder.choice({calls, plain});
+}
+
 ApiResult<Constraints> forced_call(ChatSpec& spec) {
   GrammarBuilder builder;
-  const CallForm& form = *spec.prompt.output.calls.front();
-  if (form.shape == CallShape::kChannel) {
-    OUTRIDER_TRY(const GrammarExpr root, channel_call(builder, spec));
-    return make_constraints(builder.build(root), spec, "tool_choice", static_cast<size_t>(spec.n));
+  GrammarExpr root = 0;
+  if (has_channels(spec)) {
+    OUTRIDER_TRY(root, channel_answer(builder, spec, builder.nothing()));
+  } else {
+    OUTRIDER_TRY(const GrammarExpr calls, possible_calls(builder, spec));
+    OUTRIDER_TRY(root, after_thinking(builder, spec, calls));
   }
-  OUTRIDER_TRY(GrammarExpr call, any_call(builder, spec));
-  if (has_marked_objects(form)) {
-    const GrammarExpr open = builder.literal(spelled(*spec.model->tokenizer, form.open[0]));
-    call = builder.sequence({open, marked_calls(builder, spec, form, call, true)});
-  }
-  OUTRIDER_TRY(const GrammarExpr root, after_thinking(builder, spec, call));
   return make_constraints(builder.build(root), spec, "tool_choice", static_cast<size_t>(spec.n));
 }
 
-ApiResult<Constraints> form_after_thinking(const ChatSpec& spec) {
+// The form that the request demands. Where it has tools, too, the model may call instead.
+ApiResult<Constraints> form_after_thinking(ChatSpec& spec) {
   GrammarBuilder builder;
   const Result<GrammarExpr> form = form_expression(builder, spec.form);
   if (!form.ok()) return field_error(spec.form.path, form.error().message);
-  OUTRIDER_TRY(const GrammarExpr root, after_thinking(builder, spec, *form));
+  GrammarExpr root = *form;
+  const bool may_call = spec.prompt.tools.choice != ToolChoice::kNone;
+  if (may_call && has_channels(spec)) {
+    OUTRIDER_TRY(root, channel_answer(builder, spec, *form));
+  } else {
+    if (may_call) {
+      OUTRIDER_TRY(const GrammarExpr calls, possible_calls(builder, spec));
+      root = builder.choice({root, calls});
+    }
+    OUTRIDER_TRY(root, after_thinking(builder, spec, root));
+  }
   return make_constraints(builder.build(root), spec, spec.form.path, static_cast<size_t>(spec.n));
 }
 
@@ -191,12 +163,13 @@ ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
       std::any_of(tools.tools.begin(), tools.tools.end(), [](const Tool& t) { return t.strict; });
   if (tools.choice != ToolChoice::kAuto || !is_strict) return Constraints();
   const CallForm& form = *spec.prompt.output.calls.front();
-  return has_marked_objects(form) ? strict_constraints(spec, form) : Constraints();
+  return form.shape == CallShape::kChannel ? Constraints() : strict_constraints(spec, form);
 }
 
 void prepare_output(ChatSpec& spec) {
   OutputParts& output = spec.prompt.output;
-  if (!spec.splits_reasoning && output.thinking != nullptr && !output.thinking->is_channel)
+  output.shows_thinking = !spec.splits_reasoning;
+  if (output.shows_thinking && output.thinking != nullptr && !output.thinking->is_channel)
     output.thinking = nullptr;
   std::vector<std::string_view> marks;
   const auto add = [&](const auto& more) { marks.insert(marks.end(), more.begin(), more.end()); };

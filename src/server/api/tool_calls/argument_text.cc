@@ -55,6 +55,9 @@ uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth
   }
   dom::element value;
   if (schema["const"].get(value) == simdjson::SUCCESS) kinds |= kind_of(value);
+  bool is_nullable = false;
+  if (schema["nullable"].get(is_nullable) == simdjson::SUCCESS && is_nullable && kinds != 0)
+    kinds |= kNullKind;
   dom::array list;
   if (schema["type"].get(list) == simdjson::SUCCESS) {
     for (const dom::element one : list) {

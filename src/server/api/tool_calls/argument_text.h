@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 
@@ -18,6 +18,7 @@ inline constexpr uint8_t kBooleanKind = 4;
 inline constexpr uint8_t kNullKind = 8;
 inline constexpr uint8_t kObjectKind = 16;
 inline constexpr uint8_t kArrayKind = 32;
+inline constexpr uint8_t kOtherKinds = kNumberKind | kBooleanKind | kNullKind | kObjectKind | kArrayKind;
 
 // The types that the tool's schema allows for the argument `key`; strings if it does not say.
 uint8_t argument_kinds(const std::vector<Tool>& tools, std::string_view tool, const std::string& key);

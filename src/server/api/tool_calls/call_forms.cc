@@ -8,6 +8,26 @@
 namespace outrider {
 namespace {
 
+using Order = CallSpelling::Order;
+
+// A call of the shape kObject.
+constexpr CallSpelling objects(Order order, bool is_closed = true) {
+  return {.order = order,
+          .before_name = "{\"name\": \"",
+          .after_name = "\", \"arguments\": ",
+          .after_arguments = "}",
+          .is_closed = is_closed};
+}
+
+// <parameter name="KEY" string="true">, with a token before each name of a tag.
+constexpr std::string_view kDsmlBegin = "<｜DSML｜invoke name=\"";
+constexpr TagMarks kDsml = {.name_end = "\">",
+                            .key_open = "<｜DSML｜parameter name=\"",
+                            .key_close = "\">",
+                            .kind = "\" string=\"",
+                            .value_close = "</｜DSML｜parameter>",
+                            .call_end = "</｜DSML｜invoke>"};
+
 // The first row that fits is the form: the more special of two forms with one mark stands first.
 constexpr CallForm kForms[] = {
     // gpt-oss: <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}<|call|>
@@ -31,7 +51,28 @@ constexpr CallForm kForms[] = {
               .key_close = "\">",
               .value_close = "</parameter>",
               .call_end = "</invoke>",
-              .has_lines = true}},
+              .has_lines = true},
+     .spelling = {.order = Order::kLines}},
+    // DeepSeek V4 and V3.2
+    {.name = "deepseek_v4",
+     .signs = {"｜DSML｜"},
+     .and_sign = "tool_calls>",
+     .piece = "｜DSML｜",
+     .shape = CallShape::kTagged,
+     .open = {"<｜DSML｜tool_calls>"},
+     .close = "</｜DSML｜tool_calls>",
+     .begin = kDsmlBegin,
+     .tags = kDsml,
+     .spelling = {.order = Order::kLines}},
+    {.name = "deepseek_v32",
+     .signs = {"｜DSML｜"},
+     .piece = "｜DSML｜",
+     .shape = CallShape::kTagged,
+     .open = {"<｜DSML｜function_calls>"},
+     .close = "</｜DSML｜function_calls>",
+     .begin = kDsmlBegin,
+     .tags = kDsml,
+     .spelling = {.order = Order::kLines}},
     // Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>,n:3}<tool_call|>
     {.name = "gemma4",
      .signs = {"<|tool_call>"},
@@ -39,7 +80,8 @@ constexpr CallForm kForms[] = {
      .open = {"<|tool_call>"},
      .close = "<tool_call|>",
      .begin = "call:",
-     .literal = {.open = '{', .close = '}', .assign = ':', .quote = "<|\"|>"}},
+     .literal = {.open = '{', .close = '}', .assign = ':', .quote = "<|\"|>"},
+     .spelling = {.before_name = "call:", .after_name = "{", .after_arguments = "}"}},
     // Kimi K2: functions.NAME:0<|tool_call_argument_begin|>{...}; the first templates show no calls
     {.name = "kimi_k2",
      .signs = {"<|tool_calls_section_begin|>", "<|tool_call_argument_begin|>", "<|im_middle|>"},
@@ -49,16 +91,39 @@ constexpr CallForm kForms[] = {
      .close = "<|tool_calls_section_end|>",
      .begin = "<|tool_call_begin|>",
      .separator = "<|tool_call_argument_begin|>",
-     .after_call = {"<|tool_call_end|>"}},
-    // DeepSeek V3 and R1: function<sep>NAME and a fence; V3.1: NAME<sep>{...}
+     .after_call = {"<|tool_call_end|>"},
+     .spelling = {.order = Order::kLines,
+                  .before_name = "<|tool_call_begin|>functions.",
+                  .after_name = "<|tool_call_argument_begin|>",
+                  .after_arguments = "<|tool_call_end|>",
+                  .has_number = true}},
+    // DeepSeek V3 and R1: function<sep>NAME and a fence
     {.name = "deepseek",
+     .signs = {"<｜tool▁calls▁begin｜>"},
+     .and_sign = "```json",
+     .shape = CallShape::kNamed,
+     .open = {"<｜tool▁calls▁begin｜>"},
+     .close = "<｜tool▁calls▁end｜>",
+     .begin = "<｜tool▁call▁begin｜>",
+     .separator = "<｜tool▁sep｜>",
+     .after_call = {"```", "<｜tool▁call▁end｜>"},
+     .spelling = {.order = Order::kLines,
+                  .before_name = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+                  .after_name = "\n```json\n",
+                  .after_arguments = "\n```<｜tool▁call▁end｜>"}},
+    // DeepSeek V3.1: NAME<sep>{...}
+    {.name = "deepseek_v31",
      .signs = {"<｜tool▁calls▁begin｜>"},
      .shape = CallShape::kNamed,
      .open = {"<｜tool▁calls▁begin｜>"},
      .close = "<｜tool▁calls▁end｜>",
      .begin = "<｜tool▁call▁begin｜>",
      .separator = "<｜tool▁sep｜>",
-     .after_call = {"```", "<｜tool▁call▁end｜>"}},
+     .after_call = {"```", "<｜tool▁call▁end｜>"},
+     .spelling = {.order = Order::kLines,
+                  .before_name = "<｜tool▁call▁begin｜>",
+                  .after_name = "<｜tool▁sep｜>",
+                  .after_arguments = "<｜tool▁call▁end｜>"}},
     // LFM2: [NAME(key=value), ...]; templates show the marks of the list of tools alone
     {.name = "lfm2",
      .signs = {"<|tool_call_start|>", "<|tool_list_start|>"},
@@ -66,13 +131,15 @@ constexpr CallForm kForms[] = {
      .shape = CallShape::kLiteral,
      .open = {"<|tool_call_start|>"},
      .close = "<|tool_call_end|>",
-     .takes_objects = true},
+     .takes_objects = true,
+     .spelling = {.order = Order::kList, .after_name = "(", .after_arguments = ")"}},
     // OLMo 3: a call of Python on each line
     {.name = "olmo3",
      .signs = {"<function_calls>"},
      .shape = CallShape::kLiteral,
      .open = {"<function_calls>"},
-     .close = "</function_calls>"},
+     .close = "</function_calls>",
+     .spelling = {.order = Order::kLines, .after_name = "(", .after_arguments = ")"}},
     // Qwen3-Coder and Qwen 3.5
     {.name = "qwen3_coder",
      .signs = {"<parameter="},
@@ -103,21 +170,39 @@ constexpr CallForm kForms[] = {
      .shape = CallShape::kNamed,
      .open = {"[TOOL_CALLS]"},
      .takes_objects = true,
-     .separator = "[ARGS]"},
-    {.name = "mistral", .signs = {"[TOOL_CALLS]"}, .open = {"[TOOL_CALLS]"}},
+     .separator = "[ARGS]",
+     .spelling = {.after_name = "[ARGS]", .id_mark = "[CALL_ID]"}},
+    {.name = "mistral",
+     .signs = {"[TOOL_CALLS]"},
+     .open = {"[TOOL_CALLS]"},
+     .spelling = {.order = Order::kList,
+                  .before_name = "{\"name\": \"",
+                  .after_name = "\", \"arguments\": ",
+                  .after_arguments = "}",
+                  .may_have_id = true}},
     // MiniMax M1 and Hunyuan
-    {.name = "tool_calls", .signs = {"<tool_calls>"}, .open = {"<tool_calls>"}, .close = "</tool_calls>"},
+    {.name = "tool_calls",
+     .signs = {"<tool_calls>"},
+     .open = {"<tool_calls>"},
+     .close = "</tool_calls>",
+     .spelling = objects(Order::kEither)},
     // Phi-4-mini and Granite 3: <|tool_call|>[{"name": ..., "arguments": ...}]
     {.name = "phi4_mini",
      .signs = {"<|tool|>"},
      .open = {"<|tool_call|>", "functools"},
-     .close = "<|/tool_call|>"},
+     .close = "<|/tool_call|>",
+     .spelling = objects(Order::kList)},
     {.name = "granite",
      .signs = {"<|tool_call|>", "available_tools<|end_of_role|>"},
      .open = {"<|tool_call|>", "<tool_call>"},
-     .close = "</tool_call>"},
+     .close = "</tool_call>",
+     .spelling = objects(Order::kList, false)},
     // Hermes, Qwen 2.5 and 3, SmolLM3, Granite 4
-    {.name = "hermes", .signs = {"<tool_call>"}, .open = {"<tool_call>"}, .close = "</tool_call>"},
+    {.name = "hermes",
+     .signs = {"<tool_call>"},
+     .open = {"<tool_call>"},
+     .close = "</tool_call>",
+     .spelling = objects(Order::kMarked)},
     // Llama 4, and Llama 3.2 with a template that asks for Python: [NAME(key=value), ...]
     {.name = "pythonic",
      .signs = {"<|python_start|>", "<|header_start|>", "[func_name1("},
@@ -125,11 +210,28 @@ constexpr CallForm kForms[] = {
      .open = {"<|python_start|>"},
      .close = "<|python_end|>",
      .may_be_bare = true,
-     .takes_objects = true},
+     .takes_objects = true,
+     .spelling = {.order = Order::kList, .after_name = "(", .after_arguments = ")"}},
     // Llama 3.1 to 3.3
-    {.name = "llama3", .signs = {"<|python_tag|>"}, .open = {"<|python_tag|>"}, .may_be_bare = true},
+    {.name = "llama3",
+     .signs = {"<|python_tag|>"},
+     .open = {"<|python_tag|>"},
+     .may_be_bare = true,
+     .spelling = {.order = Order::kJoined,
+                  .before_name = "{\"name\": \"",
+                  .after_name = "\", \"parameters\": ",
+                  .after_arguments = "}"}},
+    // GLM-4 of 2024: NAME, a line break, and JSON as the whole message
+    {.name = "glm4",
+     .signs = {"<|observation|>"},
+     .shape = CallShape::kNamed,
+     .open = {"<|assistant|>"},
+     .begins_with_name = true,
+     .separator = "\n",
+     .after_call = {"<|observation|>"},
+     .spelling = {.after_name = "\n"}},
 };
-constexpr CallForm kPlain = {.name = "plain", .may_be_bare = true};
+constexpr CallForm kPlain = {.name = "plain", .may_be_bare = true, .spelling = objects(Order::kLines)};
 
 bool is_shown(const CallForm& form, std::string_view chat_template) {
   const auto contains = [&](std::string_view text) {
@@ -150,7 +252,7 @@ bool is_known_to(const Tokenizer& tokenizer, std::string_view piece) {
 std::vector<std::string_view> CallForm::marks() const {
   std::vector<std::string_view> all(open.begin(), open.end());
   all.insert(all.end(), after_call.begin(), after_call.end());
-  all.insert(all.end(), {close, begin, separator, tags.key_open, tags.key_close, tags.value_open,
+  all.insert(all.end(), {piece, close, begin, separator, tags.key_open, tags.key_close, tags.value_open,
                          tags.value_close, tags.call_end, literal.quote});
   std::erase_if(all, [](std::string_view mark) { return mark.empty(); });
   return all;

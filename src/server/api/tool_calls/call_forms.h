@@ -23,6 +23,7 @@ enum class CallShape : uint8_t {
 struct TagMarks {
   std::string_view name_end = {};  // empty: the name ends before the next mark
   std::string_view key_open = {}, key_close = {};
+  std::string_view kind = {};        // in a key, before "true" for a text or "false" for another value
   std::string_view value_open = {};  // empty: the value follows key_close
   std::string_view value_close = {};
   std::string_view call_end = {};
@@ -35,6 +36,23 @@ struct LiteralMarks {
   std::string_view quote = {};  // around a text; empty: Python's strings
 };
 
+// How grammars write calls, where it is not said by the other marks.
+struct CallSpelling {
+  enum class Order : uint8_t {
+    kMarked,  // each call between its own marks
+    kLines,   // one pair of marks around all calls, with a break between two
+    kList,    // [call, call]
+    kEither,  // lines or a list
+    kJoined,  // with "; " between two
+  };
+  Order order = Order::kMarked;
+  std::string_view before_name = {}, after_name = {}, after_arguments = {};
+  std::string_view id_mark = {};  // [CALL_ID], which may follow the name, and an id
+  bool has_number = false;        // ":0" follows the name
+  bool may_have_id = false;       // ", "id": ..." may follow the arguments
+  bool is_closed = true;          // the closing mark is written
+};
+
 // [open] calls [close]. A list in brackets may enclose the calls, with commas between them.
 struct CallForm {
   std::string_view name;                       // "hermes"
@@ -44,13 +62,15 @@ struct CallForm {
   CallShape shape = CallShape::kObject;
   std::array<std::string_view, 2> open = {};  // spellings of the mark before the calls
   std::string_view close = {};
-  bool may_be_bare = false;         // without the mark, a call may be the first text of the answer
-  bool takes_objects = false;       // calls of the shape kObject count, too
-  std::string_view begin = {};      // begins every call
-  std::string_view separator = {};  // kNamed: between name and arguments
+  bool begins_with_name = false;  // the first call has no mark: the name of a tool and the separator begin it
+  bool may_be_bare = false;       // without the mark, a call may be the first text of the answer
+  bool takes_objects = false;     // calls of the shape kObject count, too
+  std::string_view begin = {};    // begins every call
+  std::string_view separator = {};                  // kNamed: between name and arguments
   std::array<std::string_view, 2> after_call = {};  // marks that may follow a call
   TagMarks tags = {};
   LiteralMarks literal = {};
+  CallSpelling spelling = {};
 
   // All marks that tokens may spell: as control tokens they must stay in the text of the output.
   std::vector<std::string_view> marks() const;

@@ -6,84 +6,11 @@
 
 #include "base/white_space.h"
 #include "server/api/json_text.h"
+#include "server/api/tool_calls/form_cases.h"
 #include "server/api/tool_calls/output_test_data.h"
 
 namespace outrider {
 namespace {
-
-// A form: a small template with the marks that the published one has, and an answer that calls
-// add(a=1, s="x, \"y\" {z}") after the text "So.", where a text may stand there, and then now().
-struct FormCase {
-  const char* name;
-  const char* chat_template;
-  const char* answer;
-  const char* text = "So.";
-};
-
-constexpr FormCase kCases[] = {
-    {"harmony", "<|start|>assistant<|channel|>analysis<|message|>",
-     "<|channel|>commentary<|message|>So.<|end|><|start|>assistant<|channel|>commentary to=functions.add "
-     "<|constrain|>json<|message|>{\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}<|call|><|start|>assistant "
-     "to=functions.now<|channel|>commentary json<|message|>{}<|call|>"},
-    {"minimax", "<minimax:tool_call><invoke name=\"f\"><parameter name=\"k\">",
-     "So.\n<minimax:tool_call>\n<invoke name=\"add\">\n<parameter name=\"a\">1</parameter>\n<parameter "
-     "name=\"s\">x, \"y\" {z}</parameter>\n</invoke>\n<invoke "
-     "name=\"now\">\n</invoke>\n</minimax:tool_call>"},
-    {"gemma4", "<|turn>model <|tool_call>call:f{}<tool_call|>",
-     "So.<|tool_call>call:add{a:1,s:<|\"|>x, \"y\" {z}<|\"|>}<tool_call|><|tool_call>call:now{}<tool_call|>"},
-    {"kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>",
-     "So.<|tool_calls_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{\"a\": "
-     "1, "
-     "\"s\": \"x, \\\"y\\\" {z}\"}<|tool_call_end|><|tool_call_begin|>functions.now:1"
-     "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"},
-    {"deepseek", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
-     "So.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{\"a\": 1, \"s\": "
-     "\"x, \\\"y\\\" "
-     "{z}\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
-     "<｜tool▁calls▁end｜>"},
-    {"lfm2", "List of tools: <|tool_list_start|>[]<|tool_list_end|>",
-     "So.<|tool_call_start|>[add(a=1, s='x, \"y\" {z}'), now()]<|tool_call_end|>"},
-    {"olmo3", "<functions>[]</functions> <function_calls>f(a=1)</function_calls>",
-     "So.\n\n<function_calls>\nadd(a=1, s=\"x, \\\"y\\\" {z}\")\nnow()\n</function_calls>"},
-    {"qwen3_coder", "<tool_call><function=f><parameter=k>",
-     "So.\n<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=s>\nx, \"y\" "
-     "{z}\n</parameter>"
-     "\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>"},
-    {"glm", "<tool_call>name<arg_key>k</arg_key>",
-     "So.\n<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>s</"
-     "arg_key>\n<arg_value>x, "
-     "\"y\" {z}</arg_value>\n</tool_call><tool_call>now</tool_call>"},
-    {"mistral_args", "[AVAILABLE_TOOLS][TOOL_CALLS]f[ARGS]{}",
-     "So.[TOOL_CALLS]add[CALL_ID]a1b2c3d4e[ARGS]{\"a\": 1, \"s\": \"x, \\\"y\\\" "
-     "{z}\"}[TOOL_CALLS]now[ARGS]{}"},
-    {"mistral", "[AVAILABLE_TOOLS][TOOL_CALLS]",
-     "So.[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}, \"id\": "
-     "\"1\"}, "
-     "{\"name\": \"now\", \"arguments\": {}, \"id\": \"2\"}]"},
-    {"tool_calls", "<tool_calls>{}</tool_calls>",
-     "So.\n<tool_calls>\n{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" "
-     "{z}\"}}\n{\"name\": "
-     "\"now\", \"arguments\": {}}\n</tool_calls>"},
-    {"granite", "respond with <|tool_call|> and a list",
-     "So.<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}, "
-     "{\"name\": "
-     "\"now\", \"arguments\": {}}]"},
-    {"phi4_mini", "<|system|><|tool|>[]<|/tool|> respond with <|tool_call|>",
-     "So.<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}, "
-     "{\"name\": "
-     "\"now\", \"arguments\": {}}]<|/tool_call|>"},
-    {"hermes", "<tool_call>{}</tool_call>",
-     "So.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" "
-     "{z}\"}}\n</tool_call>\n"
-     "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"},
-    {"pythonic", "<|header_start|>assistant<|header_end|>", "[add(a=1, s=\"x, \\\"y\\\" {z}\"), now()]", ""},
-    {"llama3", "<|python_tag|> {\"name\": ..., \"parameters\": ...}",
-     "{\"name\": \"add\", \"parameters\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}; {\"name\": \"now\", "
-     "\"parameters\": {}}",
-     ""},
-    {"plain", "",
-     "{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}\n{\"name\": \"now\"}", ""},
-};
 
 std::string form_name(std::string_view chat_template) {
   const CallForm* form = find_call_form(chat_template, nullptr);
@@ -91,11 +18,11 @@ std::string form_name(std::string_view chat_template) {
 }
 
 TEST(CallForms, AreRecognisedByTheirMarks) {
-  for (const FormCase& one : kCases) EXPECT_EQ(form_name(one.chat_template), one.name);
+  for (const FormCase& one : kFormCases) EXPECT_EQ(form_name(one.chat_template), one.name);
 }
 
 TEST(CallForms, OfEachFamilyAreCalls) {
-  for (const FormCase& one : kCases) {
+  for (const FormCase& one : kFormCases) {
     const std::string expected = std::string(one.text) + R"(|add({"a": 1, "s": "x, \"y\" {z}"})|now({}))";
     for (const size_t piece : {size_t{1}, size_t{2}, size_t{7}, size_t{10000}}) {
       const Parsed parsed = parse(parts_of(one.chat_template), one.answer, piece);
@@ -129,7 +56,7 @@ void expect_truth(const FormCase& one, std::string_view text) {
 }
 
 TEST(CallForms, AgreeWhereverAnAnswerEnds) {
-  for (const FormCase& one : kCases) {
+  for (const FormCase& one : kFormCases) {
     const std::string_view answer = one.answer;
     for (size_t length = 0; length <= answer.size(); ++length) expect_truth(one, answer.substr(0, length));
   }
@@ -143,10 +70,10 @@ TEST(CallForms, AgreeOnBrokenAnswers) {
     return static_cast<size_t>((state >> 33) % below);
   };
   for (int run = 0; run < 20000; ++run) {
-    const FormCase& one = kCases[random(std::size(kCases))];
+    const FormCase& one = kFormCases[random(std::size(kFormCases))];
     std::string text = one.answer;
     for (size_t change = 0; change <= random(3); ++change) {
-      const std::string_view other = kCases[random(std::size(kCases))].answer;
+      const std::string_view other = kFormCases[random(std::size(kFormCases))].answer;
       const std::string piece(random(4) == 0
                                   ? other.substr(random(other.size()), random(20))
                                   : std::string_view(text).substr(random(text.size()), random(12)));
@@ -248,6 +175,14 @@ TEST(CallForms, ChannelsHaveTheirParts) {
       "A\nB/");
   EXPECT_EQ(answer(" to=functions.now<|channel|>commentary json<|message|><|call|>"), "/|now({})");
   EXPECT_EQ(answer("Plain text <|x"), "/Plain text <|x");
+  OutputParts shown = parts_of(chat_template);
+  shown.shows_thinking = true;
+  EXPECT_EQ(
+      parse(shown,
+            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>",
+            1)
+          .text(),
+      "<|channel|>analysis<|message|>A<|end|>B");
   const std::string foreign = "<|channel|>commentary to=browser.open<|message|>{\"id\": 1}";
   EXPECT_EQ(answer(foreign + "<|call|>"), "/" + foreign);
 }

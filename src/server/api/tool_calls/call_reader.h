@@ -9,7 +9,7 @@
 
 #include "server/api/tool_calls/call_forms.h"
 #include "server/api/tool_calls/read_state.h"
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 

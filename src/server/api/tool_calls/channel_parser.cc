@@ -46,8 +46,8 @@ std::vector<std::string_view> channel_marks() {
   return marks;
 }
 
-ChannelParser::ChannelParser(SharedTools tools, bool parallel, std::string_view tail)
-    : tools_(std::move(tools)), parallel_(parallel) {
+ChannelParser::ChannelParser(SharedTools tools, bool parallel, std::string_view tail, bool shows_thinking)
+    : tools_(std::move(tools)), parallel_(parallel), shows_thinking_(shows_thinking) {
   const size_t start = tail.rfind(kStart);
   if (start == std::string_view::npos) return;
   header_ = tail.substr(start);
@@ -123,6 +123,9 @@ void ChannelParser::begin_message() {
   constexpr std::string_view kFunctions = "functions.";
   if (recipient.starts_with(kFunctions)) recipient.remove_prefix(kFunctions.size());
   is_thinking_ = recipient.empty() && word_after(header_, kChannel) == "analysis";
+  is_shown_ = is_thinking_ && shows_thinking_;
+  if (is_shown_) unsaid_header_ = header_;
+  is_thinking_ = is_thinking_ && !is_shown_;
   begins_text_ = true;
   state_ = State::kText;
   if (recipient.empty()) return;
@@ -157,6 +160,9 @@ void ChannelParser::step_text(MessageDelta& delta) {
   held_.erase(0, count);
   if (is_one_of(kEnds, held_)) {
     state_ = State::kBetween;
+    // The content after shown thinking follows its mark.
+    if (is_shown_) say(held_, delta);
+    if (std::exchange(is_shown_, false)) has_content_ = false;
     held_.clear();
   } else if (is_one_of(kNextBegins, held_)) {
     state_ = State::kHeader;

@@ -22,7 +22,8 @@ class ChannelParser {
  public:
   // No tools: null. `tail`: the end of the prompt, of which the header of the answer's first message is a
   // part.
-  ChannelParser(SharedTools tools, bool parallel, std::string_view tail);
+  // `shows_thinking`: thinking stays in the content, with its marks.
+  ChannelParser(SharedTools tools, bool parallel, std::string_view tail, bool shows_thinking = false);
 
   void push(char next, MessageDelta& delta);
   void finish(MessageDelta& delta);
@@ -46,6 +47,8 @@ class ChannelParser {
 
   SharedTools tools_;
   bool parallel_;
+  bool shows_thinking_;
+  bool is_shown_ = false;  // the message is thinking that stays in the content
   State state_ = State::kBetween;
   std::string again_;          // text to be read again, before all other
   std::string held_;           // text that is not decided yet

@@ -17,7 +17,8 @@ bool has_channels(const OutputParts& parts) {
 
 OutputParser::OutputParser(OutputParts parts, SharedTools tools) {
   if (has_channels(parts)) {
-    channels_.emplace(parts.calls.empty() ? nullptr : std::move(tools), parts.parallel, parts.prompt_tail);
+    channels_.emplace(parts.calls.empty() ? nullptr : std::move(tools), parts.parallel, parts.prompt_tail,
+                      parts.shows_thinking);
     return;
   }
   if (parts.thinking != nullptr) thinking_.emplace(*parts.thinking, parts.begins);

@@ -109,7 +109,15 @@ ReadState TaggedCallReader::end_call() {
 ReadState TaggedCallReader::push_key() {
   const std::string_view end = form_.tags.key_close;
   if (!held_.ends_with(end)) return held_.size() > kMaxKey ? ReadState::kBroken : ReadState::kReading;
-  key_ = trimmed(std::string_view(held_).substr(0, held_.size() - end.size()));
+  std::string_view key = std::string_view(held_).substr(0, held_.size() - end.size());
+  const std::string_view mark = form_.tags.kind;
+  const size_t place = mark.empty() ? std::string_view::npos : key.rfind(mark);
+  kind_.clear();
+  if (place != std::string_view::npos) {
+    kind_ = key.substr(place + mark.size());
+    key = key.substr(0, place);
+  }
+  key_ = trimmed(key);
   if (!is_tag_key(key_) || !keys_.insert(key_).second) return ReadState::kBroken;
   held_.clear();
   if (form_.tags.value_open.empty()) {
@@ -135,7 +143,8 @@ void TaggedCallReader::begin_value() {
   held_.clear();
   is_first_ = true;
   phase_ = Phase::kValue;
-  kinds_ = argument_kinds(*tools_, *name_, key_);
+  kinds_ = kind_ == "true" ? kStringKind : argument_kinds(*tools_, *name_, key_);
+  if (kind_ == "false" && kinds_ == kStringKind) kinds_ = kOtherKinds;
   if (kinds_ != kStringKind) return;
   arguments_ += arguments_.empty() ? "{" : ", ";
   append_json_string(arguments_, key_);

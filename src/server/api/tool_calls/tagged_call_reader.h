@@ -47,6 +47,7 @@ class TaggedCallReader final : public CallReader {
   std::string arguments_;
   std::set<std::string> keys_;
   std::string key_;
+  std::string kind_;       // the form's word for the kind of the value
   uint8_t kinds_ = 0;      // JSON types of the value, as bits
   bool is_first_ = false;  // the next character is the first of the value
   std::string value_;      // its text so far, if it may have another type than string

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "grammar/grammar_builder.h"
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 

@@ -99,12 +99,30 @@ bool ToolCallParser::takes_start(std::string& again) {
   for (const CallForm* form : options_.forms) {
     if (may_open(*form, seen)) return true;
   }
+  if (may_be_name(seen, again)) return true;
   if (seen.front() != '{' && seen.front() != '[') return false;
   for (const CallForm* form : options_.forms) {
     if (!form->may_be_bare) continue;
     again = seen;
     open(*form, held_.substr(0, held_.size() - seen.size()));
     return true;
+  }
+  return false;
+}
+
+// Whether the text so far is the beginning of a call whose name has no mark before it.
+bool ToolCallParser::may_be_name(std::string_view seen, std::string& again) {
+  for (const CallForm* form : options_.forms) {
+    if (!form->begins_with_name) continue;
+    for (const Tool& tool : *tools_) {
+      const std::string begin = tool.name + std::string(form->separator);
+      if (!begin.starts_with(seen)) continue;
+      if (begin == seen) {
+        again = seen;
+        open(*form, held_.substr(0, held_.size() - seen.size()));
+      }
+      return true;
+    }
   }
   return false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 #include <algorithm>
 
@@ -23,38 +23,16 @@ ApiStatus check_name(const RequestField& field, const std::string& name) {
   return field.error("expected 1 to 128 letters, digits, '_', '-' or '.', found " + quote(name));
 }
 
-ApiStatus add_known_once(Tool tool, const RequestField& field, ToolUse& use) {
-  const bool is_known = std::any_of(use.tools.begin(), use.tools.end(),
-                                    [&](const Tool& other) { return other.name == tool.name; });
-  if (is_known) return field.error("expected every name once, found " + quote(tool.name) + " twice");
-  use.tools.push_back(std::move(tool));
-  return api_ok();
-}
-
-ApiResult<Tool> read_chat_tool(const RequestField& field, const ApiLimits& limits) {
-  constexpr std::string_view kTypes[] = {"function"};
-  OUTRIDER_TRY(const RequestField type, field.at("type"));
-  OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
-  OUTRIDER_TRY(const RequestField function, field.at("function"));
-  return read_tool(function, "parameters", limits);
-}
-
-ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
-  constexpr std::string_view kTypes[] = {"function"};
-  OUTRIDER_TRY(const RequestField type, field.at("type"));
-  OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
-  OUTRIDER_TRY(const RequestField function, field.at("function"));
-  return choose_named_tool(function, use);
-}
-
-ApiStatus read_choice(const RequestField& field, ToolUse& use) {
-  if (field.is_object() && field.find("allowed_tools"))
-    return choose_allowed_tools(*field.find("allowed_tools"), "function", use);
-  if (field.is_object()) return read_named_choice(field, use);
-  return read_tool_choice(field, use);
-}
-
 }  // namespace
+
+std::string tool_json(const Tool& tool) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("type", "function").key("function").begin_object().member("name", tool.name);
+  if (!tool.description.empty()) json.member("description", tool.description);
+  json.key("parameters").json(tool.parameters).end_object().end_object();
+  return text;
+}
 
 ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_key,
                           const ApiLimits& limits) {
@@ -77,13 +55,17 @@ ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_
   return tool;
 }
 
+ApiStatus add_once(Tool tool, const RequestField& field, ToolUse& use) {
+  const bool is_known = std::any_of(use.tools.begin(), use.tools.end(),
+                                    [&](const Tool& other) { return other.name == tool.name; });
+  if (is_known) return field.error("expected every name once, found " + quote(tool.name) + " twice");
+  use.tools.push_back(std::move(tool));
+  return api_ok();
+}
+
 ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use) {
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object().member("type", "function").key("function").begin_object().member("name", tool.name);
-  if (!tool.description.empty()) json.member("description", tool.description);
-  json.key("parameters").json(tool.parameters).end_object().end_object();
-  OUTRIDER_RETURN_IF_ERROR(add_known_once(std::move(tool), field, use));
+  const std::string text = tool_json(tool);
+  OUTRIDER_RETURN_IF_ERROR(add_once(std::move(tool), field, use));
   if (use.json.empty()) {
     use.json = "[" + text + "]";
   } else {
@@ -120,24 +102,6 @@ ApiStatus choose_named_tool(const RequestField& field, ToolUse& use) {
   use.tools.assign(1, std::move(named));
   use.choice = ToolChoice::kNamed;
   return api_ok();
-}
-
-ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits) {
-  ToolUse use;
-  if (const auto field = root.find("tools")) {
-    OUTRIDER_TRY(const auto items, field->items(static_cast<size_t>(limits.tools)));
-    for (const RequestField& item : items) {
-      OUTRIDER_TRY(Tool tool, read_chat_tool(item, limits));
-      OUTRIDER_RETURN_IF_ERROR(add_known_once(std::move(tool), item, use));
-    }
-    if (!use.tools.empty()) use.json = field->json();
-  }
-  use.choice = use.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
-  if (const auto choice = root.find("tool_choice")) OUTRIDER_RETURN_IF_ERROR(read_choice(*choice, use));
-  if (const auto parallel = root.find("parallel_tool_calls")) {
-    OUTRIDER_TRY(use.parallel, parallel->boolean());
-  }
-  return use;
 }
 
 std::string tool_instructions(const ToolUse& use) {

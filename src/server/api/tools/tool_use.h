@@ -14,9 +14,10 @@ namespace outrider {
 struct Tool {
   std::string name;
   std::string description = {};
-  std::string parameters;  // JSON schema
-  std::string path;        // path of the schema in the request
-  bool strict = false;     // a grammar holds calls to the schema
+  std::string parameters;   // JSON schema
+  std::string path;         // path of the schema in the request
+  bool strict = false;      // a grammar holds calls to the schema
+  bool takes_text = false;  // a custom tool (custom_tools.h)
 };
 
 enum class ToolChoice : uint8_t { kNone, kAuto, kRequired, kNamed };
@@ -30,13 +31,14 @@ struct ToolUse {
   bool must_call() const { return choice == ToolChoice::kRequired || choice == ToolChoice::kNamed; }
 };
 
-// Reads tools, tool_choice and parallel_tool_calls of `root`.
-ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits);
-
 // For APIs with another form of tools than OpenAI's chat: reads name, description, strict and, under
 // `schema_key`, the schema of a function.
 ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_key, const ApiLimits& limits);
-// Adds a tool to the tools of a request, which then may call. Error of `field`: its name is there already.
+// The tool as templates see it.
+std::string tool_json(const Tool& tool);
+// Adds a tool to the tools of a request, without its JSON. Error of `field`: its name is there already.
+ApiStatus add_once(Tool tool, const RequestField& field, ToolUse& use);
+// Adds a tool and its JSON. The request then may call.
 ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use);
 // Read "none", "auto" or "required", set such a choice, and choose the tool that `field` names. They come
 // after all tools were added.
@@ -44,10 +46,9 @@ ApiStatus read_tool_choice(const RequestField& field, ToolUse& use);
 ApiStatus choose_tools(ToolChoice choice, const RequestField& field, ToolUse& use);
 ApiStatus choose_named_tool(const RequestField& field, ToolUse& use);
 // Reads OpenAI's "allowed_tools" (allowed_tools.cc): {"mode": "auto" or "required", "tools": [...]}. Only the
-// named tools are shown to the model and may be called. `wrapper` is the member of an entry that has the
-// name, empty for the entry itself; entries of other types are skipped. Error: a name that is none of the
-// tools.
-ApiStatus choose_allowed_tools(const RequestField& field, std::string_view wrapper, ToolUse& use);
+// named tools are shown to the model and may be called. `is_wrapped`: the name is in a member of an entry
+// that is called as its type; entries of other types are skipped. Error: a name that is none of the tools.
+ApiStatus choose_allowed_tools(const RequestField& field, bool is_wrapped, ToolUse& use);
 
 // A text for models with a template that does not show tools.
 std::string tool_instructions(const ToolUse& use);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/quote.h"
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 namespace {
@@ -28,7 +28,7 @@ std::string only_named(const std::string& tools, const std::set<std::string>& na
 
 }  // namespace
 
-ApiStatus choose_allowed_tools(const RequestField& field, std::string_view wrapper, ToolUse& use) {
+ApiStatus choose_allowed_tools(const RequestField& field, bool is_wrapped, ToolUse& use) {
   constexpr std::string_view kModes[] = {"auto", "required"};
   OUTRIDER_TRY(const RequestField mode_field, field.at("mode"));
   OUTRIDER_TRY(const int mode, mode_field.one_of(kModes));
@@ -39,8 +39,7 @@ ApiStatus choose_allowed_tools(const RequestField& field, std::string_view wrapp
     OUTRIDER_TRY(const RequestField type, item.at("type"));
     OUTRIDER_TRY(const std::string kind, type.string());
     if (kind != "function" && kind != "custom") continue;
-    OUTRIDER_TRY(const RequestField holder,
-                 wrapper.empty() ? ApiResult<RequestField>(item) : item.at(wrapper));
+    OUTRIDER_TRY(const RequestField holder, is_wrapped ? item.at(kind) : ApiResult<RequestField>(item));
     OUTRIDER_TRY(const RequestField name_field, holder.at("name"));
     OUTRIDER_TRY(std::string name, name_field.string());
     if (std::ranges::find(use.tools, name, &Tool::name) == use.tools.end())

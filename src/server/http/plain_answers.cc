@@ -103,6 +103,8 @@ Reply version(Service&, const PlainCall&) { return {.body = version_body()}; }
 
 Reply ollama_tags(Service& service, const PlainCall&) { return {.body = ollama_tags_body(service.model)}; }
 
+Reply ollama_ps(Service& service, const PlainCall&) { return {.body = ollama_ps_body(service.model)}; }
+
 Reply ollama_version(Service&, const PlainCall&) { return {.body = ollama_version_body()}; }
 
 Reply models(Service& service, const PlainCall&) { return {.body = models_body(service.model)}; }

@@ -57,6 +57,7 @@ Reply tokenizer_info(Service& service, const PlainCall& call);
 Reply props(Service& service, const PlainCall& call);
 Reply slots(Service& service, const PlainCall& call);
 Reply ollama_tags(Service& service, const PlainCall& call);
+Reply ollama_ps(Service& service, const PlainCall& call);
 Reply ollama_version(Service& service, const PlainCall& call);
 Reply cancel(Service& service, const PlainCall& call);
 

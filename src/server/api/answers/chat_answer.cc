@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api/answers/token_text.h"
+#include "server/api/tools/custom_tools.h"
 
 namespace outrider {
 namespace {
@@ -15,7 +16,7 @@ constexpr Answer::Names kChatNames = {"chatcmpl-", "chat.completion", "chat.comp
 ChatAnswer::ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests)
     : Answer(spec, context, kChatNames, std::move(requests)), logprobs_(spec.logprobs), id_(context.id) {
   for (size_t i = 0; i < choices(); ++i) {
-    choices_.push_back({.parser = MessageParser(spec)});
+    choices_.push_back({.parser = MessageParser(spec), .custom = CustomCalls(spec.prompt.tools.tools)});
   }
 }
 
@@ -34,6 +35,7 @@ bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta&
     write_chat_logprobs(items, tokenizer(), delta.tokens, std::span(delta.logprobs).first(listed));
   }
   if (spec().streams) {
+    choice.custom.hold(output, delta.completion.has_value());
     write_delta(json, index, output);
     write_logprobs(json, logprobs_ && listed > 0, std::exchange(choice.logprobs, {}));
     return !output.empty() || listed > 0;
@@ -55,20 +57,21 @@ void ChatAnswer::write_delta(JsonWriter& json, int index, const MessageDelta& de
     json.key("tool_calls").begin_array();
     for (const MessageDelta::Call& call : delta.calls) {
       json.begin_object().member("index", call.index);
-      write_call(json, index, call, !call.name.empty());
+      const bool is_custom = choices_[static_cast<size_t>(index)].custom.has(call.index);
+      write_call(json, index, {.call = call, .has_name = !call.name.empty(), .is_custom = is_custom});
     }
     json.end_array();
   }
   json.end_object();
 }
 
-// The members of a call's object, and its end; the name comes with the call's beginning.
-void ChatAnswer::write_call(JsonWriter& json, int index, const MessageDelta::Call& call,
-                            bool has_name) const {
-  if (has_name) json.member("id", call_id(index, call.index)).member("type", "function");
-  json.key("function").begin_object();
-  if (has_name) json.member("name", call.name);
-  json.member("arguments", call.arguments).end_object().end_object();
+void ChatAnswer::write_call(JsonWriter& json, int index, const ListedCall& listed) const {
+  const MessageDelta::Call& call = listed.call;
+  const std::string_view type = listed.is_custom ? "custom" : "function";
+  if (listed.has_name) json.member("id", call_id(index, call.index)).member("type", type);
+  json.key(type).begin_object();
+  if (listed.has_name) json.member("name", call.name);
+  json.member(listed.is_custom ? "input" : "arguments", call.arguments).end_object().end_object();
 }
 
 void ChatAnswer::write_logprobs(JsonWriter& json, bool is_listed, const std::string& items) const {
@@ -95,7 +98,11 @@ void ChatAnswer::whole_choice(int index, JsonWriter& json) {
   if (!message.reasoning.empty()) json.member("reasoning_content", message.reasoning);
   if (!message.calls.empty()) {
     json.key("tool_calls").begin_array();
-    for (const MessageDelta::Call& call : message.calls) write_call(json.begin_object(), index, call, true);
+    for (MessageDelta::Call call : message.calls) {
+      const bool is_custom = choice.custom.is_custom(call.name);
+      if (is_custom) call.arguments = custom_input(call.arguments);
+      write_call(json.begin_object(), index, {.call = call, .has_name = true, .is_custom = is_custom});
+    }
     json.end_array();
   }
   json.end_object();

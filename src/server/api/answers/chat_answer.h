@@ -7,6 +7,7 @@
 #include "server/api/answers/answer.h"
 #include "server/api/answers/message_parser.h"
 #include "server/api/requests/chat_request.h"
+#include "server/api/tool_calls/custom_calls.h"
 
 namespace outrider {
 
@@ -26,10 +27,17 @@ class ChatAnswer final : public Answer {
     MessageParser parser;
     MessageDelta message = {};  // of an answer that is not streamed
     std::string logprobs = {};  // items of logprobs.content, if not streamed
+    CustomCalls custom;
   };
 
   void write_delta(JsonWriter& json, int choice, const MessageDelta& delta) const;
-  void write_call(JsonWriter& json, int choice, const MessageDelta::Call& call, bool has_name) const;
+  // A call as it is listed: its object's members, and its end.
+  struct ListedCall {
+    const MessageDelta::Call& call;
+    bool has_name = false;  // the name comes with the call's beginning
+    bool is_custom = false;
+  };
+  void write_call(JsonWriter& json, int choice, const ListedCall& listed) const;
   void write_logprobs(JsonWriter& json, bool is_listed, const std::string& items) const;
   std::string call_id(int choice, int call) const;
 

@@ -108,7 +108,7 @@ TEST(Messages, NameWhatTheyRefuse) {
   const std::string hi(kHiMessage);
   EXPECT_EQ(param(R"({"messages":[]})"), "max_tokens");
   EXPECT_EQ(param(R"({"max_tokens":5,"messages":[]})"), "messages");
-  EXPECT_EQ(param(R"({"max_tokens":5,"messages":[{"role":"user","content":[{"type":"image"}]}]})"),
+  EXPECT_EQ(param(R"({"max_tokens":5,"messages":[{"role":"user","content":[{"type":"audio"}]}]})"),
             "messages[0].content[0].type");
   EXPECT_EQ(param("{" + hi + R"(,"tools":[{"type":"bash_20250124","name":"bash"}]})"), "accepted");
   EXPECT_EQ(param("{" + hi + R"(,"thread":{"id":"t"}})"), "thread");

@@ -169,10 +169,14 @@ ParsedCall parse_llama_completion(const RequestField& root, const CallContext& c
 
 ParsedCall parse_embeddings(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(EmbeddingsSpec spec, read_embeddings_request(root, context));
+  return embeddings_call(std::move(spec), context, "input");
+}
+
+ParsedCall embeddings_call(EmbeddingsSpec spec, const CallContext& context, std::string_view field) {
   std::vector<Request> requests;
   for (const CompletionPrompt& input : spec.prompts) {
-    OUTRIDER_RETURN_IF_ERROR(add_requests(
-        spec, context, {.tokens = input.tokens, .name = "embedding", .field = "input"}, requests));
+    OUTRIDER_RETURN_IF_ERROR(
+        add_requests(spec, context, {.tokens = input.tokens, .name = "embedding", .field = field}, requests));
   }
   return std::unique_ptr<GenerationCall>(
       std::make_unique<EmbeddingsAnswer>(std::move(spec), std::move(requests)));

@@ -10,6 +10,7 @@
 #include "server/api/generation_call.h"
 #include "server/api/request_field.h"
 #include "server/api/requests/chat_request.h"
+#include "server/api/requests/embeddings_request.h"
 
 namespace outrider {
 
@@ -26,6 +27,8 @@ ParsedCall parse_infill(const RequestField& root, const CallContext& context);
 ParsedCall parse_llama_completion(const RequestField& root,
                                   const CallContext& context);  // llama-server's own
 ParsedCall parse_embeddings(const RequestField& root, const CallContext& context);
+// The call for the vectors of inputs that have been read from the field.
+ParsedCall embeddings_call(EmbeddingsSpec spec, const CallContext& context, std::string_view field);
 ParsedCall parse_rerank(const RequestField& root, const CallContext& context);
 
 // The requests of a chat with fields that have been read, for APIs with another form; `field` holds its

@@ -51,7 +51,25 @@ void EmbeddingsAnswer::write_embedding(JsonWriter& json, std::vector<float> embe
   spec_.is_base64 ? json.value(base64_of(embedding)) : json.value(embedding);
 }
 
+// Ollama's: vectors alone.
+std::string EmbeddingsAnswer::ollama_body() {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  if (spec_.layout == EmbeddingsLayout::kOllamaOne) {
+    json.key("embedding");
+    write_embedding(json, std::move(embeddings_.front()));
+    json.end_object();
+    return out;
+  }
+  json.member("model", spec_.model->name).key("embeddings").begin_array();
+  for (std::vector<float>& embedding : embeddings_) write_embedding(json, std::move(embedding));
+  json.end_array().member("prompt_eval_count", prompt_tokens_).end_object();
+  return out;
+}
+
 std::string EmbeddingsAnswer::body() {
+  if (spec_.layout != EmbeddingsLayout::kOpenAi) return ollama_body();
   std::string out;
   JsonWriter json(out);
   json.begin_object().member("object", "list").key("data").begin_array();

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// The answer of /v1/embeddings: one vector of length 1 for each input.
+// The answer of /v1/embeddings and of Ollama's routes: one vector of length 1 for each input.
 class EmbeddingsAnswer final : public GenerationCall {
  public:
   EmbeddingsAnswer(EmbeddingsSpec spec, std::vector<Request> requests);
@@ -21,6 +21,7 @@ class EmbeddingsAnswer final : public GenerationCall {
   std::string body() override;
 
  private:
+  std::string ollama_body();
   void write_embedding(JsonWriter& json, std::vector<float> embedding) const;
 
   EmbeddingsSpec spec_;

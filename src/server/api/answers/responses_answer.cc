@@ -6,6 +6,7 @@
 #include "server/api/answers/answer.h"
 #include "server/api/json_text.h"
 #include "server/api/requests/chat_messages.h"
+#include "server/api/tools/custom_tools.h"
 
 namespace outrider {
 namespace {

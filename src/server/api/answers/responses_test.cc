@@ -86,7 +86,7 @@ TEST(Responses, NameWhatTheyRefuse) {
   EXPECT_EQ(param(R"({"input":[{"type":"web_search_call"}]})"), "input");
   EXPECT_EQ(param(R"({"input":[{"type":"nonsense"}]})"), "input[0].type");
   EXPECT_EQ(param(R"({"input":[{"id":"msg_1"}]})"), "input[0]");
-  EXPECT_EQ(param(R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})"),
+  EXPECT_EQ(param(R"({"input":[{"role":"user","content":[{"type":"input_file"}]}]})"),
             "input[0].content[0].type");
   EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"custom"}]})"), "tools[0].name");
   EXPECT_EQ(param(R"({"input":"x","tools":[{"type":"namespace","name":"n"}]})"), "tools[0].tools");

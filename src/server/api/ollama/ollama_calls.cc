@@ -29,4 +29,15 @@ ParsedCall parse_ollama_generate(const RequestField& root, const CallContext& co
   return parse_ollama(std::move(spec), context);
 }
 
+ParsedCall parse_ollama_embed(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(EmbeddingsSpec spec, read_ollama_embed(root, "input", context));
+  return embeddings_call(std::move(spec), context, "input");
+}
+
+ParsedCall parse_ollama_embeddings(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(EmbeddingsSpec spec, read_ollama_embed(root, "prompt", context));
+  spec.layout = EmbeddingsLayout::kOllamaOne;
+  return embeddings_call(std::move(spec), context, "prompt");
+}
+
 }  // namespace outrider

@@ -7,5 +7,8 @@ namespace outrider {
 
 ParsedCall parse_ollama_chat(const RequestField& root, const CallContext& context);
 ParsedCall parse_ollama_generate(const RequestField& root, const CallContext& context);
+ParsedCall parse_ollama_embed(const RequestField& root, const CallContext& context);
+// The older route: one vector of one prompt.
+ParsedCall parse_ollama_embeddings(const RequestField& root, const CallContext& context);
 
 }  // namespace outrider

@@ -65,6 +65,15 @@ std::vector<std::string_view> capabilities_of(const ServedModel& model) {
   return capabilities;
 }
 
+// The list of models with the one model, whose object is open.
+JsonWriter& begin_listed(JsonWriter& json, const ServedModel& model) {
+  json.begin_object().key("models").begin_array().begin_object();
+  json.member("name", model.name).member("model", model.name);
+  json.member("size", model.info.weight_bytes).member("digest", digest_of(model));
+  write_details(json, model);
+  return json;
+}
+
 }  // namespace
 
 std::string utc_time(int64_t seconds) {
@@ -79,11 +88,16 @@ std::string utc_time(int64_t seconds) {
 std::string ollama_tags_body(const ServedModel& model) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object().key("models").begin_array().begin_object();
-  json.member("name", model.name).member("model", model.name).member("modified_at", utc_time(model.created));
-  json.member("size", model.info.weight_bytes).member("digest", digest_of(model));
-  write_details(json, model);
+  begin_listed(json, model).member("modified_at", utc_time(model.created));
   json.end_object().end_array().end_object();
+  return out;
+}
+
+std::string ollama_ps_body(const ServedModel& model) {
+  std::string out;
+  JsonWriter json(out);
+  begin_listed(json, model).member("expires_at", "9999-12-31T23:59:59Z").member("size_vram", 0);
+  json.member("context_length", model.context).end_object().end_array().end_object();
   return out;
 }
 

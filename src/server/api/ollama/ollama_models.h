@@ -17,6 +17,8 @@ std::string utc_time(int64_t seconds);
 
 // GET /api/tags: the one model that is served.
 std::string ollama_tags_body(const ServedModel& model);
+// GET /api/ps: the same model, which is always in memory.
+std::string ollama_ps_body(const ServedModel& model);
 // GET /api/version: the version of Ollama whose API this is, because clients refuse older ones, and ours.
 std::string ollama_version_body();
 // POST /api/show: {"model": name}. Error: 404, the model has another name.

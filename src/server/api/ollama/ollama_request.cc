@@ -10,6 +10,7 @@
 #include "server/api/requests/common_fields.h"
 #include "server/api/requests/fill_in_middle.h"
 #include "server/api/requests/output_form.h"
+#include "server/api/tools/chat_tools.h"
 
 namespace outrider {
 namespace {
@@ -24,9 +25,9 @@ ApiStatus log_ollama_field(const RequestField& field, OllamaSpec& spec) {
 }
 
 ApiStatus refuse_ollama_field(const RequestField& field, OllamaSpec&) {
-  constexpr UnsupportedField kNeutral[] = {
-      {"images", "[]"},   {"logprobs", "false"}, {"mirostat", "0"},     {"template", "\"\""},
-      {"tfs_z", "1 1.0"}, {"top_logprobs", "0"}, {"typical_p", "1 1.0"}};
+  constexpr UnsupportedField kNeutral[] = {{"logprobs", "false"}, {"mirostat", "0"},
+                                           {"template", "\"\""},  {"tfs_z", "1 1.0"},
+                                           {"top_logprobs", "0"}, {"typical_p", "1 1.0"}};
   for (const UnsupportedField& rule : kNeutral) {
     if (rule.name == field.key()) return check_unsupported(field, rule);
   }
@@ -34,12 +35,7 @@ ApiStatus refuse_ollama_field(const RequestField& field, OllamaSpec&) {
 }
 
 ApiStatus read_ollama_model(const RequestField& field, OllamaSpec& spec) {
-  OUTRIDER_TRY(const std::string name, field.string());
-  if (names_model(name, *spec.model)) return api_ok();
-  ApiError error = field.error("expected " + quote(spec.model->name) + ", found " + quote(name));
-  error.status = 404;
-  error.message = "model " + quote(name) + " not found; this server has " + quote(spec.model->name);
-  return error;
+  return check_model_name(field, *spec.model);
 }
 
 ApiStatus read_ollama_stream(const RequestField& field, OllamaSpec& spec) {
@@ -118,7 +114,7 @@ constexpr FieldRule<OllamaSpec> kOllamaRules[] = {
     {"messages", skip_ollama_field},   {"tools", skip_ollama_field},
     {"prompt", skip_ollama_field},     {"suffix", skip_ollama_field},
     {"system", skip_ollama_field},     {"context", skip_ollama_field},
-    {"raw", skip_ollama_field},        {"images", refuse_ollama_field},
+    {"raw", skip_ollama_field},        {"images", log_ollama_field},
     {"template", refuse_ollama_field}};
 
 ApiResult<OllamaSpec> read_shared(const RequestField& root, const CallContext& context) {
@@ -243,6 +239,15 @@ ApiResult<ChatPrompt> generate_prompt(const RequestField& root, const std::strin
 bool names_model(std::string_view name, const ServedModel& model) {
   if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
   return name == model.name;
+}
+
+ApiStatus check_model_name(const RequestField& field, const ServedModel& model) {
+  OUTRIDER_TRY(const std::string name, field.string());
+  if (names_model(name, model)) return api_ok();
+  ApiError error = field.error("expected " + quote(model.name) + ", found " + quote(name));
+  error.status = 404;
+  error.message = "model " + quote(name) + " not found; this server has " + quote(model.name);
+  return error;
 }
 
 ApiResult<OllamaSpec> read_ollama_chat(const RequestField& root, const CallContext& context) {

@@ -209,6 +209,49 @@ TEST(Ollama, DescribesTheModel) {
   EXPECT_EQ(show["capabilities"], Json::parse(R"(["completion","tools","thinking"])"));
   EXPECT_EQ(ollama_show_body(R"({"model":"n"})", served, {}).error().status, 404);
   EXPECT_TRUE(Json::parse(ollama_version_body())["version"].is_string());
+  const Json running = Json::parse(ollama_ps_body(served))["models"];
+  ASSERT_EQ(running.size(), 1u);
+  EXPECT_EQ(running[0]["name"], "m");
+  EXPECT_EQ(running[0]["context_length"], 1024);
+}
+
+// The body of an answer whose inputs have these states.
+Json embedded(const TestServedModel& model, ParseFunction parse, const std::string& body) {
+  const auto call = ollama_call(model, parse, body);
+  if (call == nullptr) return "refused";
+  std::string none;
+  for (size_t i = 0; i < call->requests().size(); ++i) {
+    ChoiceDelta delta;
+    delta.completion.emplace();
+    delta.completion->embedding = {0, 3, 0, -4};
+    delta.completion->prompt_tokens = 5;
+    call->add(static_cast<int>(i), std::move(delta), none);
+  }
+  return Json::parse(call->body());
+}
+
+TEST(Ollama, EmbedsTexts) {
+  TestServedModel model(kOllamaTemplate);
+  model.model().name = "m";
+  model.model().hidden_size = 4;
+  const Json several =
+      embedded(model, parse_ollama_embed,
+               R"({"model":"m","input":["a","b"],"truncate":true,"options":{},"keep_alive":"5m"})");
+  EXPECT_EQ(several["model"], "m");
+  ASSERT_EQ(several["embeddings"].size(), 2u);
+  EXPECT_NEAR(several["embeddings"][1][3].get<double>(), -0.8, 1e-6);
+  EXPECT_EQ(several["prompt_eval_count"], 10);
+  const Json one = embedded(model, parse_ollama_embeddings, R"({"model":"m","prompt":"a"})");
+  EXPECT_NEAR(one["embedding"][1].get<double>(), 0.6, 1e-6);
+  const auto status = [&](const std::string& body) {
+    const auto call = parse_call(parse_ollama_embed, body, model.context());
+    return call.ok() ? 200 : call.error().status;
+  };
+  EXPECT_EQ(status(R"({"model":"n","input":"a"})"), 404);
+  EXPECT_EQ(status(R"({"model":"m"})"), 400);
+  const std::string text = "\"" + std::string(8000, 'x') + "\"";
+  EXPECT_EQ(status(R"({"model":"m","input":)" + text + "}"), 200);
+  EXPECT_EQ(status(R"({"model":"m","truncate":false,"input":)" + text + "}"), 400);
 }
 
 }  // namespace

@@ -2,19 +2,18 @@
 #include "server/api/requests/chat_messages.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/quote.h"
 #include "server/api/field_rules.h"
 #include "server/api/json_text.h"
+#include "server/api/tools/custom_tools.h"
 
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxParts = 1024;
 constexpr size_t kMaxCalls = 128;
-
-// Parts that a model of text does not see. Conversations go on without them.
-constexpr std::string_view kImages[] = {"image", "image_url", "input_image"};
 
 // The type of a part; empty if it has none.
 ApiResult<std::string> part_type(const RequestField& part) {
@@ -54,7 +53,7 @@ ApiStatus read_content(const RequestField& field, ChatMessage& message, std::vec
   std::vector<std::string> texts;
   for (const RequestField& part : parts) {
     OUTRIDER_TRY(const std::string type, part_type(part));
-    if (std::find(std::begin(kImages), std::end(kImages), type) != std::end(kImages)) {
+    if (is_image_part(part)) {
       left_out.push_back(part.path());
     } else if (type == "thinking") {
       OUTRIDER_RETURN_IF_ERROR(read_thinking_part(part, message));
@@ -77,16 +76,25 @@ ApiStatus read_role(const RequestField& field, ChatMessage& message) {
 }
 
 ApiResult<ChatToolCall> read_call(const RequestField& field) {
-  constexpr std::string_view kTypes[] = {"function"};
+  constexpr std::string_view kTypes[] = {"function", "custom"};
   ChatToolCall call;
   if (const auto id = field.find("id")) {
     OUTRIDER_TRY(call.id, id->string());
   }
-  if (const auto type = field.find("type")) OUTRIDER_RETURN_IF_ERROR(type->one_of(kTypes));
-  OUTRIDER_TRY(const RequestField function, field.at("function"));
-  OUTRIDER_TRY(const RequestField name, function.at("name"));
+  int kind = 0;
+  if (const auto type = field.find("type")) {
+    OUTRIDER_TRY(kind, type->one_of(kTypes));
+  }
+  OUTRIDER_TRY(const RequestField holder, field.at(kTypes[kind]));
+  OUTRIDER_TRY(const RequestField name, holder.at("name"));
   OUTRIDER_TRY(call.name, name.string());
-  OUTRIDER_TRY(call.arguments, read_arguments(function));
+  if (kind == 1) {
+    OUTRIDER_TRY(const RequestField input_field, holder.at("input"));
+    OUTRIDER_TRY(const std::string input, input_field.string());
+    call.arguments = custom_arguments(input);
+  } else {
+    OUTRIDER_TRY(call.arguments, read_arguments(holder));
+  }
   return call;
 }
 
@@ -130,14 +138,26 @@ ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vec
 
 }  // namespace
 
-ApiResult<std::string> read_text_parts(const RequestField& field, std::span<const std::string_view> types) {
+bool is_image_part(const RequestField& part) {
+  constexpr std::string_view kImages[] = {"image", "image_url", "input_image"};
+  const ApiResult<std::string> type = part_type(part);
+  return type.ok() && std::find(std::begin(kImages), std::end(kImages), *type) != std::end(kImages);
+}
+
+ApiResult<std::string> read_text_parts(const RequestField& field, std::span<const std::string_view> types,
+                                       std::vector<std::string>* left_out) {
   if (field.is_string()) return field.string();
   if (!field.is_array()) return field.expected("a string or an array of parts");
   OUTRIDER_TRY(const auto parts, field.items(kMaxParts));
   std::string joined;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    OUTRIDER_TRY(const std::string text, read_part(parts[i], types));
-    joined.append(i == 0 ? "" : "\n").append(text);
+  bool is_first = true;
+  for (const RequestField& part : parts) {
+    if (left_out != nullptr && is_image_part(part)) {
+      left_out->push_back(part.path());
+      continue;
+    }
+    OUTRIDER_TRY(const std::string text, read_part(part, types));
+    joined.append(std::exchange(is_first, false) ? "" : "\n").append(text);
   }
   return joined;
 }

@@ -21,8 +21,12 @@ struct ReadMessages {
 // JSON object become a JSON string.
 ApiResult<ReadMessages> read_messages(const RequestField& field, int max);
 
-// A content: a string, or parts of these types, which are joined by line breaks.
-ApiResult<std::string> read_text_parts(const RequestField& field, std::span<const std::string_view> types);
+// A part that a model of text does not see. Conversations go on without it.
+bool is_image_part(const RequestField& part);
+// A content: a string, or parts of these types, which are joined by line breaks. The paths of images go to
+// `left_out`; without it they are refused.
+ApiResult<std::string> read_text_parts(const RequestField& field, std::span<const std::string_view> types,
+                                       std::vector<std::string>* left_out = nullptr);
 
 // The text of a call's arguments as JSON: an object stays, and any other text becomes a JSON string.
 std::string call_arguments_json(const std::string& text);

@@ -9,7 +9,7 @@
 #include "server/api/request_field.h"
 #include "server/api/served_model.h"
 #include "server/api/tool_calls/output_parser.h"
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 

@@ -17,6 +17,7 @@ struct BlockMessages {
   std::vector<ChatMessage> results;
   ChatMessage rest;
   std::vector<std::string>* ignored;  // paths of blocks that are left out
+  bool has_image = false;
 
   void add_text(const std::string& text) { rest.content = rest.content ? *rest.content + "\n" + text : text; }
 };
@@ -53,7 +54,7 @@ ApiStatus read_result_block(const RequestField& block, BlockMessages& read) {
   OUTRIDER_TRY(const RequestField id, block.at("tool_use_id"));
   OUTRIDER_TRY(result.tool_call_id, id.string());
   if (const auto content = block.find("content")) {
-    OUTRIDER_TRY(result.content, read_text_parts(*content, kTextBlocks));
+    OUTRIDER_TRY(result.content, read_text_parts(*content, kTextBlocks, read.ignored));
   }
   if (const auto failed = block.find("is_error")) {
     OUTRIDER_TRY(const bool is_error, failed->boolean());
@@ -89,12 +90,19 @@ ApiStatus leave_out_block(const RequestField& block, BlockMessages& read) {
   return api_ok();
 }
 
+// A message may consist of images alone.
+ApiStatus leave_out_image(const RequestField& block, BlockMessages& read) {
+  read.has_image = true;
+  return leave_out_block(block, read);
+}
+
 struct BlockRule {
   std::string_view type;
   std::string_view role;  // empty: any
   ApiStatus (*read)(const RequestField& block, BlockMessages& read);
 };
 constexpr BlockRule kBlocks[] = {{"text", "", read_text_block},
+                                 {"image", "", leave_out_image},
                                  {"tool_result", "user", read_result_block},
                                  {"document", "user", read_document_block},
                                  {"search_result", "user", read_search_block},
@@ -143,6 +151,7 @@ ApiStatus read_block_message(const RequestField& item, std::vector<ChatMessage>&
     OUTRIDER_TRY(const auto blocks, content.items(kMaxBlocks));
     for (const RequestField& block : blocks) OUTRIDER_RETURN_IF_ERROR(read_block(block, kRoles[role], read));
   }
+  if (!read.rest.content && read.has_image) read.rest.content = "";
   const bool has_rest = read.rest.content || role == 1 || read.results.empty();
   for (ChatMessage& result : read.results) messages.push_back(std::move(result));
   if (!has_rest) return api_ok();

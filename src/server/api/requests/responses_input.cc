@@ -7,6 +7,7 @@
 #include "server/api/json_text.h"
 #include "server/api/requests/chat_messages.h"
 #include "server/api/requests/responses_tools.h"
+#include "server/api/tools/custom_tools.h"
 
 namespace outrider {
 namespace {
@@ -14,9 +15,9 @@ namespace {
 constexpr std::string_view kTextParts[] = {"input_text", "output_text",  "text",
                                            "refusal",    "summary_text", "reasoning_text"};
 
-// The text of a content: a string, or parts of text.
-ApiResult<std::string> read_response_text(const RequestField& field) {
-  return read_text_parts(field, kTextParts);
+// The text of a content: a string, or parts of text. Images are left out.
+ApiResult<std::string> read_response_text(const RequestField& field, ResponseInput& input) {
+  return read_text_parts(field, kTextParts, &input.ignored);
 }
 
 // The message that the next item of the assistant belongs to.
@@ -33,7 +34,7 @@ ApiStatus read_message_item(const RequestField& item, ResponseInput& input) {
   OUTRIDER_TRY(const RequestField role_field, item.at("role"));
   OUTRIDER_TRY(const int role, role_field.one_of(kRoles));
   OUTRIDER_TRY(const RequestField content, item.at("content"));
-  OUTRIDER_TRY(std::string text, read_response_text(content));
+  OUTRIDER_TRY(std::string text, read_response_text(content, input));
   if (kRoles[role] == "assistant") {
     assistant_message(messages, true).content = std::move(text);
     return api_ok();
@@ -91,9 +92,10 @@ ApiStatus read_custom_call(const RequestField& item, ResponseInput& input) {
 }
 
 ApiStatus read_call_output(const RequestField& item, ResponseInput& input) {
-  OUTRIDER_TRY(std::string id, call_id_of(item, true));
+  const auto id_field = item.find("call_id");
+  OUTRIDER_TRY(std::string id, id_field ? id_field->string() : ApiResult<std::string>(std::string()));
   OUTRIDER_TRY(const RequestField output, item.at("output"));
-  OUTRIDER_TRY(std::string text, read_response_text(output));
+  OUTRIDER_TRY(std::string text, read_response_text(output, input));
   return add_result(std::move(id), std::move(text), input);
 }
 
@@ -124,7 +126,7 @@ ApiStatus read_reasoning_item(const RequestField& item, ResponseInput& input) {
   for (const std::string_view key : {"content", "summary"}) {
     const auto field = item.find(key);
     if (!field || !text.empty()) continue;
-    OUTRIDER_TRY(text, read_response_text(*field));
+    OUTRIDER_TRY(text, read_response_text(*field, input));
   }
   if (!text.empty()) assistant_message(input.messages, true).reasoning_content = std::move(text);
   return api_ok();

@@ -65,15 +65,26 @@ ApiStatus read_stream_options(const RequestField& field, ResponsesSpec& spec) {
 }
 
 ApiStatus check_neutral(const RequestField& field, ResponsesSpec&) {
-  constexpr UnsupportedField kNeutral[] = {{"background", "false"}, {"context_management", "[]"},
-                                           {"conversation", ""},    {"image", ""},
-                                           {"max_tool_calls", ""},  {"n", "1"},
-                                           {"prompt", ""},          {"prompt_logprobs", ""},
-                                           {"top_logprobs", "0"},   {"truncation", "\"disabled\""}};
+  constexpr UnsupportedField kNeutral[] = {
+      {"background", "false"}, {"conversation", ""},    {"n", "1"},
+      {"prompt", ""},          {"prompt_logprobs", ""}, {"top_logprobs", "0"}};
   for (const UnsupportedField& rule : kNeutral) {
     if (rule.name == field.key()) return check_unsupported(field, rule);
   }
   return api_ok();
+}
+
+// Limits of OpenAI's own tools, and what its servers do with conversations that are too long: here they are
+// refused.
+ApiStatus log_field(const RequestField& field, ResponsesSpec& spec) {
+  spec.ignored.push_back(field.path());
+  return api_ok();
+}
+
+ApiStatus read_truncation(const RequestField& field, ResponsesSpec& spec) {
+  constexpr std::string_view kWays[] = {"disabled", "auto"};
+  OUTRIDER_TRY(const int way, field.one_of(kWays));
+  return way == 0 ? api_ok() : log_field(field, spec);
 }
 
 constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_field},
@@ -91,15 +102,15 @@ constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_fie
                                                         {"include", read_include},
                                                         {"stream_options", read_stream_options},
                                                         {"background", check_neutral},
-                                                        {"context_management", check_neutral},
+                                                        {"context_management", log_field},
                                                         {"conversation", check_neutral},
-                                                        {"image", check_neutral},
-                                                        {"max_tool_calls", check_neutral},
+                                                        {"image", log_field},
+                                                        {"max_tool_calls", log_field},
                                                         {"n", check_neutral},
                                                         {"prompt", check_neutral},
                                                         {"prompt_logprobs", check_neutral},
                                                         {"top_logprobs", check_neutral},
-                                                        {"truncation", check_neutral}};
+                                                        {"truncation", read_truncation}};
 
 // The tools of the request and those that items of its input bring.
 ApiResult<ToolUse> read_response_tools(const RequestField& root, const std::vector<RequestField>& more,

@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "base/quote.h"
-#include "server/api/json_writer.h"
+#include "server/api/tools/custom_tools.h"
 
 namespace outrider {
 namespace {
 
-constexpr std::string_view kInputSchema =
-    R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false})";
 constexpr size_t kMaxName = 128;
 
 class ToolReader {
@@ -49,23 +47,8 @@ class ToolReader {
   }
 
   ApiStatus read_custom(const RequestField& item, const std::string& space) {
-    OUTRIDER_TRY(Tool tool, read_tool(item, "parameters", limits_));
-    tool.parameters = kInputSchema;
-    if (const auto format = item.find("format")) {
-      OUTRIDER_TRY(tool.description, described(tool.description, *format));
-    }
+    OUTRIDER_TRY(Tool tool, read_custom_tool(item, limits_));
     return add(std::move(tool), item, space, ResponseToolKind::kCustom);
-  }
-
-  // The description and, where the input has a grammar, the grammar.
-  static ApiResult<std::string> described(std::string description, const RequestField& format) {
-    const auto definition = format.find("definition");
-    if (!definition) return description;
-    OUTRIDER_TRY(const std::string text, definition->string());
-    const auto syntax = format.find("syntax");
-    OUTRIDER_TRY(const std::string name, syntax ? syntax->string() : ApiResult<std::string>(std::string()));
-    if (!description.empty()) description += "\n\n";
-    return description + "The input follows this grammar (" + name + "):\n" + text;
   }
 
   static bool is_done_by_client(const RequestField& item) {
@@ -107,7 +90,7 @@ ApiStatus read_choice_object(const RequestField& choice, ToolUse& use) {
   constexpr std::string_view kTypes[] = {"function", "custom", "allowed_tools"};
   OUTRIDER_TRY(const RequestField type, choice.at("type"));
   OUTRIDER_TRY(const int kind, type.one_of(kTypes));
-  return kTypes[kind] == "allowed_tools" ? choose_allowed_tools(choice, "", use)
+  return kTypes[kind] == "allowed_tools" ? choose_allowed_tools(choice, false, use)
                                          : choose_named_tool(choice, use);
 }
 
@@ -127,19 +110,6 @@ ApiStatus read_response_choice(const RequestField& root, ToolUse& use) {
     OUTRIDER_TRY(use.parallel, parallel->boolean());
   }
   return api_ok();
-}
-
-std::string custom_arguments(std::string_view input) {
-  std::string arguments;
-  JsonWriter(arguments).begin_object().member("input", input).end_object();
-  return arguments;
-}
-
-std::string custom_input(const std::string& arguments) {
-  constexpr int kDepth = 4;
-  const auto parsed = RequestBody::parse(arguments, kDepth);
-  const auto input = parsed.ok() ? parsed->root().find("input") : std::nullopt;
-  return input && input->is_string() ? input->string().value() : arguments;
 }
 
 }  // namespace outrider

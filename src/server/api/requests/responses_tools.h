@@ -9,7 +9,7 @@
 
 #include "server/api/api_limits.h"
 #include "server/api/request_field.h"
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 
@@ -36,9 +36,5 @@ ApiStatus add_response_tools(const RequestField& list, const ApiLimits& limits, 
 
 // Reads tool_choice and parallel_tool_calls, after all tools were added.
 ApiStatus read_response_choice(const RequestField& root, ToolUse& use);
-
-// The arguments of a custom tool's call, and the input that such arguments hold.
-std::string custom_arguments(std::string_view input);
-std::string custom_input(const std::string& arguments);
 
 }  // namespace outrider

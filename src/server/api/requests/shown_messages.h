@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "chat_template/abilities.h"
-#include "server/api/tool_calls/tool_use.h"
+#include "server/api/tools/tool_use.h"
 
 namespace outrider {
 

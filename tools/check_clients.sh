@@ -9,10 +9,14 @@ program=$1
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv=build/clients
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || { echo "skipped: python3-venv is missing" >&2; exit 77; }
-"$venv/bin/python" -c 'import anthropic, instructor, langchain_openai, litellm, llm, lm_eval, openai, pydantic_ai' 2>/dev/null ||
+"$venv/bin/python" -c 'import anthropic, instructor, langchain_openai, litellm, llm, lm_eval, numpy, openai, pydantic_ai' 2>/dev/null ||
   # uv resolves what pip takes more than ten minutes for.
   { "$venv/bin/pip" install -q --disable-pip-version-check uv &&
     "$venv/bin/uv" pip install -q --python "$venv/bin/python" openai anthropic litellm langchain-openai llm instructor \
-      'pydantic-ai-slim[openai]' 'lm_eval[api]'; } || { echo "skipped: the clients cannot be installed" >&2; exit 77; }
+      numpy 'pydantic-ai-slim[openai]' 'lm_eval[api]'; } || { echo "skipped: the clients cannot be installed" >&2; exit 77; }
 "$venv/bin/python" tools/list_client_fields.py --check tests/data/client_fields.json
+if [[ $program != http://* && $# -eq 1 ]]; then
+  "$venv/bin/python" tests/serving/client_forms.py "$program"
+  "$venv/bin/python" tests/serving/random_bytes.py "$program"
+fi
 exec "$venv/bin/python" tests/serving/clients_conformance.py "$program" "${@:2}"

@@ -118,6 +118,7 @@ struct ArgumentNotation {
   GrammarExpr before_value = 0;  // between a name and another value
   GrammarExpr after_value = 0;
   GrammarExpr separator = 0;
+  bool tells_texts = false;   // before_text and before_value differ
   std::string text_end = {};  // texts stand as they are, and do not contain this; empty: as `values` says
   bool is_one_line = false;   // as in ValueNotation
 };

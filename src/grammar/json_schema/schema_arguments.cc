@@ -62,6 +62,16 @@ Result<uint8_t> SchemaCompiler::value_kinds(const SchemaJson& schema, const Plac
   return kinds;
 }
 
+// Texts that stand as they are.
+Result<GrammarExpr> SchemaCompiler::convert_text(const ArgumentNotation& notation, const SchemaJson& schema,
+                                                 const Place& place) {
+  SchemaCompiler texts(builder_, root_, {.quote = notation.text_end, .is_one_line = notation.is_one_line});
+  Result<GrammarExpr> value = texts.convert(schema, place);
+  is_unsupported_ = is_unsupported_ || texts.is_unsupported_;
+  if (!value.ok()) return value.error();
+  return *value;
+}
+
 // A text that could also be read as another value is allowed only where the schema allows this value, too.
 Result<SchemaCompiler::Argument> SchemaCompiler::convert_argument(const ArgumentNotation& notation,
                                                                   const SchemaJson& schema,
@@ -91,19 +101,35 @@ Result<SchemaCompiler::Argument> SchemaCompiler::convert_argument(const Argument
   });
   if (says_nothing && schema != false)
     return Argument{.value = builder_.text_without(notation.text_end), .is_text = true};
-  SchemaCompiler texts(builder_, root_, {.quote = notation.text_end, .is_one_line = notation.is_one_line});
-  Result<GrammarExpr> value = texts.convert(schema, place);
-  is_unsupported_ = is_unsupported_ || texts.is_unsupported_;
-  if (!value.ok()) return value.error();
-  return Argument{.value = *value, .is_text = true};
+  OUTRIDER_TRY(const GrammarExpr value, convert_text(notation, schema, place));
+  return Argument{.value = value, .is_text = true};
+}
+
+// The value with the mark before it. A notation that tells texts from other values may have both.
+Result<GrammarExpr> SchemaCompiler::argument_value(const ArgumentNotation& notation, const SchemaJson& schema,
+                                                   const Place& place) {
+  OUTRIDER_TRY(const uint8_t kinds, value_kinds(schema, place));
+  if (!notation.tells_texts || (kinds & kText) == 0 || kinds == kText) {
+    OUTRIDER_TRY(const Argument argument, convert_argument(notation, schema, place));
+    return builder_.sequence(
+        {argument.is_text ? notation.before_text : notation.before_value, argument.value});
+  }
+  const SchemaJson text = SchemaJson::object({{"type", "string"}});
+  const SchemaJson others =
+      SchemaJson::object({{"type", SchemaJson::array({"number", "boolean", "null", "object", "array"})}});
+  OUTRIDER_TRY(const SchemaJson flat, flatten(schema, place));
+  OUTRIDER_TRY(const SchemaJson text_schema, merge(flat, text, place.path));
+  OUTRIDER_TRY(const SchemaJson other_schema, merge(flat, others, place.path));
+  OUTRIDER_TRY(const GrammarExpr said, convert_text(notation, text_schema, place));
+  OUTRIDER_TRY(const GrammarExpr other, convert(other_schema, place));
+  return builder_.choice(
+      {builder_.sequence({notation.before_text, said}), builder_.sequence({notation.before_value, other})});
 }
 
 Result<GrammarExpr> SchemaCompiler::argument_member(const ArgumentNotation& notation, GrammarExpr name,
                                                     const SchemaJson& schema, const Place& place) {
-  OUTRIDER_TRY(const Argument argument, convert_argument(notation, schema, place));
-  return builder_.sequence({notation.before_name, name,
-                            argument.is_text ? notation.before_text : notation.before_value, argument.value,
-                            notation.after_value});
+  OUTRIDER_TRY(const GrammarExpr value, argument_value(notation, schema, place));
+  return builder_.sequence({notation.before_name, name, value, notation.after_value});
 }
 
 Result<GrammarExpr> SchemaCompiler::run_arguments(const ArgumentNotation& notation) {

@@ -93,6 +93,10 @@ class SchemaCompiler {
   };
   Result<Argument> convert_argument(const ArgumentNotation& notation, const SchemaJson& schema,
                                     const Place& place);
+  Result<GrammarExpr> convert_text(const ArgumentNotation& notation, const SchemaJson& schema,
+                                   const Place& place);
+  Result<GrammarExpr> argument_value(const ArgumentNotation& notation, const SchemaJson& schema,
+                                     const Place& place);
   Result<GrammarExpr> argument_member(const ArgumentNotation& notation, GrammarExpr name,
                                       const SchemaJson& schema, const Place& place);
   // The schema of members that `properties` does not name; nullopt: they are not allowed.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/answers/message_answer.h"
 
+#include <span>
 #include <utility>
 
 #include "server/api/answers/answer.h"
@@ -26,9 +27,15 @@ void MessageAnswer::add(int, ChoiceDelta delta, std::string& events) {
   if (!output.reasoning.empty() && output.content.empty() && output.calls.empty()) {
     reasoning_tokens_ += static_cast<int64_t>(delta.tokens.size());
   }
+  // The rest of an open call comes before text, and text before new calls.
+  std::span<const MessageDelta::Call> calls(output.calls);
+  if (!calls.empty() && calls.front().name.empty()) {
+    add_call(calls.front(), events);
+    calls = calls.subspan(1);
+  }
   add_text(MessagePart::Kind::kReasoning, output.reasoning, events);
   add_text(MessagePart::Kind::kText, output.content, events);
-  for (const MessageDelta::Call& call : output.calls) add_call(call, events);
+  for (const MessageDelta::Call& call : calls) add_call(call, events);
   if (!delta.completion) return;
   completion_ = std::move(delta.completion);
   close_last(events);

@@ -118,6 +118,7 @@ class CallWriter {
                                .before_value = before("false"),
                                .after_value = builder_.sequence({edge, literal(tags.value_close), line}),
                                .separator = builder_.empty(),
+                               .tells_texts = !tags.kind.empty(),
                                .text_end = std::string(tags.value_close),
                                .is_one_line = tags.has_lines});
     if (!arguments) return Found(std::nullopt);

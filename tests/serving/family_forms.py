@@ -15,6 +15,7 @@ CHATML = dict(turn="<|im_start|>{}\n", end="<|im_end|>\n", marks=["<|im_start|>"
 class Form:
     turn: str = "<|{}|>\n"  # the beginning of a message
     assistant: str = None  # the beginning of the assistant's, if it is another
+    result: str = "tool"  # the role of a result
     end: str = ""  # the end of a message
     stop: str = "<|end|>"  # the token that ends an answer
     marks: list = dataclasses.field(default_factory=list)  # control tokens
@@ -83,7 +84,7 @@ class Form:
             "before_key": self.before_key or "", "after_key": self.after_key, "after_text_key": self.text_key(),
             "after_value": self.after_value, "separator": self.separator, "quote": self.quote, "true": self.words[0],
             "false": self.words[1], "user": self.turn.format("user"), "system": self.turn.format("system"),
-            "assistant": self.assistant_turn(), "result": self.turn.format("tool"), "end": self.end,
+            "assistant": self.assistant_turn(), "result": self.turn.format(self.result), "end": self.end,
             "opening": self.assistant_turn() + self.opening}.items()}
         parts |= {"{{number}}": "':' ~ loop.index0" if self.numbered else "''",
                   "{{json}}": "true" if self.before_key is None else "false",
@@ -229,7 +230,7 @@ FORMS = {
     "Llama 3": Form(turn="<|start_header_id|>{}<|end_header_id|>\n\n", end="<|eot_id|>", stop="<|eot_id|>",
                     marks=["<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"],
                     **objects("parameters", between="; ")),
-    "GLM-4": Form(stop="<|observation|>", turn="<|{}|>", marks=["<|assistant|>", "<|user|>"], opening="\n",
+    "GLM-4": Form(stop="<|observation|>", turn="<|{}|>", result="observation", marks=["<|assistant|>", "<|user|>"], opening="\n",
                   between="<|assistant|>", after_name="\n", final=""),
     "plain": Form(**CHATML | dict(shows_tools=False, parallel=False), **objects(between="\n")),
 }

@@ -42,7 +42,7 @@ function(outrider_unity max)
 endfunction()
 
 # outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...] [LONG test...]): every .cc
-# of the folder and of its rooms except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program
+# of the folder and of its rooms except *_test.cc becomes outrider_<folder>. Every *_test.cc becomes the test program
 # <folder>_test (CTest label "unit"), or <folder>_long_test if it is among the long ones (CTest label "long").
 function(outrider_library folder)
   cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE;LONG" ${ARGN})

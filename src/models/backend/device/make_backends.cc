@@ -12,11 +12,11 @@
 namespace outrider {
 namespace {
 
-std::string megabytes(int64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) + " MB"; }
 
 Error memory_error(const Device& device, std::string_view device_name, int64_t needed) {
   return resource_error(std::string(device_name) + " has " + megabytes(device.free_bytes().value_or(0)) +
-                        " free, and the weights need " + megabytes(needed) +
+                        " free, and the weights need " + megabytes(needed + 999'999) +
                         "; choose a smaller model or weight type, or leave out --device");
 }
 

@@ -207,7 +207,7 @@ nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& 
   json["name"] = device_name(choice.device);
   if (!choice.reason.empty()) json["not_a_gpu"] = choice.reason;
   const std::string part = part_without_kernels(model.config);
-  json["stays_on_cpu"] = part.empty() ? "" : "GPUs have no kernels for " + part + " layers yet";
+  if (!part.empty()) json["stays_on_cpu"] = "GPUs have no kernels for " + part + " layers yet";
   json["gpu_weight_bytes"] = needs.weights;
   json["gpu_cache_bytes"] = needs.cache;
   json["context"] = needs.context;

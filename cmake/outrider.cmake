@@ -42,7 +42,7 @@ function(outrider_unity max)
 endfunction()
 
 # outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...] [LONG test...]): every .cc
-# of the folder and of its rooms except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program
+# of the folder and of its rooms except *_test.cc becomes outrider_<folder>. Every *_test.cc becomes the test program
 # <folder>_test (CTest label "unit"), or <folder>_long_test if it is among the long ones (CTest label "long").
 function(outrider_library folder)
   cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE;LONG" ${ARGN})
@@ -131,8 +131,8 @@ function(outrider_isa_library isa)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS} $<$<CONFIG:RelWithDebInfo>:-O2>)
 endfunction()
 
-# outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, and a
-# test of what nvcc made of them.
+# outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, which
+# cuda_images.cc has in it, and a test of what nvcc made of them.
 find_program(OUTRIDER_NVCC nvcc HINTS /usr/local/cuda/bin)
 function(outrider_ptx source arch output)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h *.cuh)
@@ -158,6 +158,11 @@ function(outrider_device_library)
     endforeach()
     add_custom_target(outrider_device_code ALL DEPENDS ${cubins} ${planted}.ptx)
     list(APPEND arguments --cubin ${cubins})
+    execute_process(COMMAND ${OUTRIDER_NVCC} --version OUTPUT_VARIABLE version)
+    string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" version "${version}")
+    math(EXPR version "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
+    set_source_files_properties(cuda_images.cc PROPERTIES OBJECT_DEPENDS "${cubins}" SKIP_UNITY_BUILD_INCLUSION ON
+      COMPILE_DEFINITIONS "OUTRIDER_CUDA_VERSION=${version};OUTRIDER_CUDA_FOLDER=\"${CMAKE_CURRENT_BINARY_DIR}\"")
   endif()
   if(OUTRIDER_TESTS)
     add_test(NAME check_device_code COMMAND ${PROJECT_SOURCE_DIR}/tools/check_device_code.py ${arguments})

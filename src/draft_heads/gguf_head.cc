@@ -240,10 +240,7 @@ Result<std::optional<GgufHead>> find_gguf_head(const fs::path& path) {
   head.file.path = path;
   head.file.format = "gguf";
   attach(opened, layers, architecture == "eagle3", *storage, head);
-  for (const MappedFile& mapped : storage->files) {
-    head.file.mapped.push_back(mapped.bytes());
-    head.file.stamps.push_back(mapped.stamp());
-  }
+  storage->list_files(head.file);
   head.file.storage = std::move(storage);
   return std::optional<GgufHead>(std::move(head));
 }

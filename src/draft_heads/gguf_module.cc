@@ -152,10 +152,7 @@ Result<std::optional<GgufModule>> find_gguf_module(const fs::path& path) {
   module.head.file.path = path;
   module.head.file.format = "gguf";
   OUTRIDER_RETURN_IF_ERROR(ModuleFile(file, config, name, *storage).read(module.head));
-  for (const MappedFile& mapped : storage->files) {
-    module.head.file.mapped.push_back(mapped.bytes());
-    module.head.file.stamps.push_back(mapped.stamp());
-  }
+  storage->list_files(module.head.file);
   module.head.file.storage = std::move(storage);
   return std::optional<GgufModule>(std::move(module));
 }

@@ -116,10 +116,7 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
     if (!entry.dtype) continue;
     file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *opened.storage));
   }
-  for (const MappedFile& mapped : opened.storage->files) {
-    file.mapped.push_back(mapped.bytes());
-    file.stamps.push_back(mapped.stamp());
-  }
+  opened.storage->list_files(file);
   file.storage = opened.storage;
   HeadFile head{.method = method, .config = std::move(config), .file = std::move(file), .tensors = tensors};
   OUTRIDER_RETURN_IF_ERROR(attach_quantized(*opened.storage, head));

@@ -132,6 +132,14 @@ struct RelaxedOptions {
   TokenId end_thinking_token = 128799;
 };
 
+// Parts of a tree's shape that nobody asked for: the engine takes what is usual for the method.
+struct UnsetShape {
+  bool kind = false;
+  bool max_draft_len = false;
+  bool dynamic_tree_max_top_k = false;
+  bool max_total_draft_tokens = false;
+};
+
 struct SpeculativeOptions {
   Method decoding_type = Method::kNone;
   int max_draft_len = 4;  // levels of the drafted tree, 1..64
@@ -162,7 +170,7 @@ struct SpeculativeOptions {
   std::vector<int> eagle3_layers_to_capture;
   // Open questions, which the engine answers when it has opened the files:
   bool method_unset = false;  // the files in speculative_model say decoding_type
-  bool shape_unset = false;   // max_draft_len and tree are the usual ones of the method
+  UnsetShape shape_unset = {};
 
   NGramOptions ngram;
   SuffixOptions suffix;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "config/message_text.h"
@@ -124,8 +125,8 @@ bool bears(const TensorMarks& marks, std::span<const std::string_view> tensors) 
          (marks.none.empty() || std::ranges::none_of(split(marks.none, '|'), found));
 }
 
-void take_number(int& value, int usual, bool is_given) {
-  if (usual > 0 && !is_given) value = usual;
+void take_number(int& value, int usual, bool is_unset) {
+  if (usual > 0 && is_unset) value = usual;
 }
 
 }  // namespace
@@ -222,17 +223,27 @@ std::string_view tree_kind_name(TreeKind kind) {
   return "";
 }
 
-void take_usual_tree(SpeculativeOptions& options, const GivenShape& given) {
+void take_usual_tree(SpeculativeOptions& options) {
   const UsualTree& usual = method_row(options.decoding_type).usual;
+  const UnsetShape unset = std::exchange(options.shape_unset, {});
   // A length asks for a chain, except that a static tree is as deep as its expansion anyway.
-  const bool asks_for_chain = given.max_draft_len && usual.kind != TreeKind::kStatic;
-  if (usual.kind && !given.kind && !asks_for_chain) options.tree.kind = *usual.kind;
+  const bool asks_for_chain = !unset.max_draft_len && usual.kind != TreeKind::kStatic;
+  if (usual.kind && unset.kind && !asks_for_chain) {
+    options.tree.kind = *usual.kind;
+    take_expansion_length(options);
+  }
   if (usual.kind && options.tree.kind != *usual.kind) return;
-  take_number(options.max_draft_len, usual.max_draft_len, given.max_draft_len);
+  take_number(options.max_draft_len, usual.max_draft_len, unset.max_draft_len);
   take_number(options.tree.dynamic_tree_max_top_k, usual.dynamic_tree_max_top_k,
-              given.dynamic_tree_max_top_k);
+              unset.dynamic_tree_max_top_k);
   take_number(options.tree.max_total_draft_tokens, usual.max_total_draft_tokens,
-              given.max_total_draft_tokens);
+              unset.max_total_draft_tokens);
+}
+
+void take_expansion_length(SpeculativeOptions& options) {
+  const TreeOptions& tree = options.tree;
+  if (tree.kind == TreeKind::kStatic && !tree.expansion.empty())
+    options.max_draft_len = std::min(static_cast<int>(tree.expansion.size()), kMaxDraftLen);
 }
 
 }  // namespace outrider

@@ -112,14 +112,9 @@ Method usual_method(bool has_draft_model);
 
 std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line
 
-// Parts of a tree's shape that were asked for.
-struct GivenShape {
-  bool kind = false;  // by any key that belongs to one kind of tree
-  bool max_draft_len = false;
-  bool dynamic_tree_max_top_k = false;
-  bool max_total_draft_tokens = false;
-};
-// Sets all that was not asked for to what is usual for options.decoding_type.
-void take_usual_tree(SpeculativeOptions& options, const GivenShape& given);
+// Sets the unset parts of the shape to what is usual for options.decoding_type.
+void take_usual_tree(SpeculativeOptions& options);
+// A static tree has as many levels as its expansion.
+void take_expansion_length(SpeculativeOptions& options);
 
 }  // namespace outrider

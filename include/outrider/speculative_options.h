@@ -11,28 +11,11 @@
 
 namespace outrider {
 
-// Where drafts come from. src/config/methods.cc says of each what it is called and what it needs.
+// Where drafts come from. The rows say of each method what it is called and what it needs.
 enum class Method : uint8_t {
-  kNone,
-  kNGram,
-  kDraftTarget,
-  kPard,
-  kSpecInfer,
-  kSuffix,
-  kLookahead,
-  kEarlyExit,
-  kMedusa,
-  kEagle,
-  kEagle3,
-  kPEagle,
-  kMtp,
-  kMoa,
-  kDFlash,
-  kDSpark,
-  kAssistant,
-  kCombined,
-  kAuto,
-  kUserProvided,
+#define OUTRIDER_METHOD(value, ...) value,
+#include "outrider/method_rows.inc"
+#undef OUTRIDER_METHOD
 };
 
 // Shape of drafted trees.

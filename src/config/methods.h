@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of methods. Command line, documentation, defaults, messages, the recognition of files and the
-// comparison of drafters read it; a new method is a row here, a folder in src/drafters and a line in
-// src/drafters/registry.cc.
+// comparison of drafters read it; a new method is a row of method_rows.inc, a folder in src/drafters and a
+// line in src/drafters/registry.cc.
 #pragma once
 
 #include <cstdint>
@@ -103,8 +103,8 @@ Method recognise_draft_model(const std::function<bool(std::string_view)>& has_ke
 bool drafts_with(const SpeculativeOptions& options, Method method);
 const MethodRow* find_need(const SpeculativeOptions& options, MethodNeeds needs);
 
-// Puts the methods that Auto stands for in its place: those that draft from the text, and `of_files`, the
-// method that the files of speculative_model are for.
+// Puts the methods that Auto stands for in its place: the methods that draft from the text, and `of_files`,
+// the method that the files of speculative_model are for.
 void expand_auto(SpeculativeOptions& options, Method of_files);
 
 // The method of commands that examine drafts, where none was asked for.

@@ -94,8 +94,8 @@ struct EarlyExitOptions {
 
 // A row of a schedule by batch size.
 struct BatchDraftLen {
-  int sequences = 1;  // the row holds from so many sequences in a batch on, up to the next row
-  int levels = 0;     // of a tree, at most; 0: nothing is drafted
+  int sequences = 1;      // the row holds from so many sequences in a batch on, up to the next row
+  int max_draft_len = 0;  // 0: nothing is drafted
 };
 
 // AcceptanceRule::kTypical: the target's probability of a token must exceed

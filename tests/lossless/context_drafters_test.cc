@@ -94,7 +94,7 @@ TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
   const DraftRequest request{.sequence = 1,
                              .tokens = tokens,
                              .prompt_length = 20,
-                             .max_depth = 2,
+                             .max_draft_len = 2,
                              .max_nodes = 9,
                              .sampling = &sampling,
                              .target = &access};

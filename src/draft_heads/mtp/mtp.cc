@@ -29,8 +29,8 @@ class Mtp final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   int64_t state_size() const override { return layout_.modules * hidden_size_; }
-  int max_depth() const override {
-    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_depth();
+  int max_draft_len() const override {
+    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_draft_len();
   }
   bool carries_state() const override { return is_chained(); }
   Output forward(const Pass& pass) override;

@@ -14,7 +14,7 @@ namespace {
 struct Module {
   Norm embedding_norm, hidden_norm, norm;
   Projection fc;  // [hidden, 2 hidden]: embedding, state
-  DecoderLayer layer;
+  HeadLayer layer;
 };
 
 class Mtp final : public RecurrentHead {

@@ -206,7 +206,7 @@ void SpeculationPolicy::observe(const StepObservation& step) {
   if (step.is_decoding) {
     costs_.learn_pass({.rows = step.rows,
                        .context = costs_.load().context,
-                       .woken = step.woken,
+                       .active_experts = step.active_experts,
                        .ms = step.pass_ms});
   }
   for (const DraftOutcome& outcome : step.outcomes) learn_outcome(outcome, step.draft_ms);

@@ -31,7 +31,7 @@ struct StepObservation {
   bool is_decoding = true;      // no row computed a prompt; the costs are learned only from such steps
   bool has_drafted = false;     // the drafter was called, even if it failed
   double rows = 0.0;            // rows of the target's pass
-  double woken = 0.0;  // experts that the target's pass read in all layers
+  double active_experts = 0.0;  // experts that the target's pass read in all layers
   double pass_ms = 0.0;         // time of the target's pass
   double draft_ms = 0.0;        // share of the time of drafting for each sequence that drafted
   double rest_ms = 0.0;         // time outside of drafting and the target's pass

@@ -77,7 +77,7 @@ std::string spelled(const Tokenizer& tokenizer, std::string_view mark) {
   return text.append(mark.substr(done));
 }
 
-// The text after the mark of a form whose calls are objects. `is_single`: one call alone.
+// The text after the mark of a form with calls that are objects. `is_single`: only one call.
 GrammarExpr marked_calls(GrammarBuilder& builder, const ChatSpec& spec, const CallForm& form,
                          GrammarExpr call, bool is_single) {
   const GrammarExpr space = builder.repeat(builder.one_of({" ", "\n"}), 0, 2);

@@ -41,11 +41,11 @@ function(outrider_unity max)
   endforeach()
 endfunction()
 
-# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...]): every .cc of the folder
-# and of its rooms except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program <folder>_test
-# (CTest label "unit").
+# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...] [LONG test...]): every .cc
+# of the folder and of its rooms except *_test.cc becomes outrider_<folder>. Every *_test.cc becomes the test program
+# <folder>_test (CTest label "unit"), or <folder>_long_test if it is among the long ones (CTest label "long").
 function(outrider_library folder)
-  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE;LONG" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   foreach(room ${ARG_ROOMS})
     file(GLOB room_sources CONFIGURE_DEPENDS ${room}/*.cc)
@@ -54,6 +54,10 @@ function(outrider_library folder)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(TRANSFORM ARG_LONG PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(ARG_LONG)
+    list(REMOVE_ITEM tests ${ARG_LONG})
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND outrider_)
   if(sources)
     outrider_unity(15 ${sources})
@@ -66,6 +70,9 @@ function(outrider_library folder)
   endif()
   if(tests AND OUTRIDER_TESTS)
     outrider_test(${folder}_test SOURCES ${tests} DEPS ${folder} SYSTEM ${ARG_SYSTEM} ALONE ${ARG_ALONE})
+    if(ARG_LONG)
+      outrider_test(${folder}_long_test SOURCES ${ARG_LONG} DEPS ${folder} SYSTEM ${ARG_SYSTEM} ALONE ${ARG_ALONE} LABEL long)
+    endif()
   endif()
 endfunction()
 
@@ -75,9 +82,10 @@ function(outrider_small folder)
 endfunction()
 
 # outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]
-#               [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
+#               [LABEL unit|long|cli|lossless|slow|trainer] [SHARDS n]):
 # a program as n tests of ctest if it is long, so that all cores share it and the output says how far it is. It is also
-# part of the target <label>_tests, so that a build may leave out what it will not run.
+# part of the target <label>_tests, so that a build may leave out what it will not run. "long": unit tests that would
+# take minutes under a sanitizer, which runs "unit" and "cli".
 function(outrider_test name)
   cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM;ALONE" ${ARGN})
   if(NOT ARG_LABEL)
@@ -112,18 +120,19 @@ function(outrider_test name)
 endfunction()
 
 # outrider_isa_library(<isa> FLAGS flag...): the kernels of one instruction set, compiled with exactly the flags
-# its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere.
+# its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere. Sanitized
+# tests spend most of their time in kernels.
 function(outrider_isa_library isa)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${isa}/*.cc)
   add_library(outrider_kernels_${isa} OBJECT ${sources})
   set_target_properties(outrider_kernels_${isa} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(outrider_kernels_${isa} PUBLIC outrider_flags)
-  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
+  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS} $<$<CONFIG:RelWithDebInfo>:-O2>)
 endfunction()
 
-# outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, and a
-# test of what nvcc made of them.
+# outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, which
+# cuda_images.cc has in it, and a test of what nvcc made of them.
 find_program(OUTRIDER_NVCC nvcc HINTS /usr/local/cuda/bin)
 function(outrider_ptx source arch output)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h *.cuh)
@@ -149,6 +158,11 @@ function(outrider_device_library)
     endforeach()
     add_custom_target(outrider_device_code ALL DEPENDS ${cubins} ${planted}.ptx)
     list(APPEND arguments --cubin ${cubins})
+    execute_process(COMMAND ${OUTRIDER_NVCC} --version OUTPUT_VARIABLE version)
+    string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" version "${version}")
+    math(EXPR version "${CMAKE_MATCH_1} * 1000 + ${CMAKE_MATCH_2} * 10")
+    set_source_files_properties(cuda_images.cc PROPERTIES OBJECT_DEPENDS "${cubins}" SKIP_UNITY_BUILD_INCLUSION ON
+      COMPILE_DEFINITIONS "OUTRIDER_CUDA_VERSION=${version};OUTRIDER_CUDA_FOLDER=\"${CMAKE_CURRENT_BINARY_DIR}\"")
   endif()
   if(OUTRIDER_TESTS)
     add_test(NAME check_device_code COMMAND ${PROJECT_SOURCE_DIR}/tools/check_device_code.py ${arguments})
@@ -172,7 +186,7 @@ function(outrider_emulated_kernels isa)
     # Most of a kernel is inlined: without optimization its stack would have a place for every number. Checks of every
     # operation would make the compiler take minutes; the lanes have no operation that is undefined.
     target_compile_options(${objects} PRIVATE $<IF:$<CONFIG:Release>,-O3,-O1> ${ARG_FLAGS}
-      $<$<NOT:$<CONFIG:Release>>:-fno-sanitize=undefined> $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=fuzzer-no-link>)
+      $<$<NOT:$<CONFIG:Release>>:-fno-sanitize=undefined>)
     target_sources(outrider_device_kernels PRIVATE $<TARGET_OBJECTS:${objects}>)
     set_property(GLOBAL APPEND PROPERTY outrider_emulated_objects ${isa}_${list}_kernels=$<TARGET_OBJECTS:${objects}>)
   endforeach()

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a source folder includes a folder of a higher rank, or a room includes a room that comes after it. It also
 fails when files include one another in a ring, a heavy header is read where it is not needed, or two types have one name
-in one namespace. Usage: tools/check_layers.py"""
+in one namespace. It fails when numbers that decide about text come from functions of the C library, which differ between
+systems, and not from base/portable_math.h. Usage: tools/check_layers.py"""
 
 import pathlib
 import re
@@ -57,6 +58,10 @@ HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, 
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 TEST_HEADERS = {"fake_head.h", "gguf_head_test_data.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
+# Folders whose numbers decide about text. The reference is the oracle of the others and stays apart.
+TEXT_FOLDERS = ("base/", "draft_heads/", "drafters/", "kernels/", "models/", "sampling/", "speculation/acceptance/", "speculation/tree/")
+ORACLE = "kernels/reference/"
+LIBRARY_FUNCTION = re.compile(r"\bstd::(?:exp|exp2|expm1|log|log2|log1p|pow|sin|cos|tan|tanh|erf|erfc)f?\(")
 
 
 # A definition of a type does not stand in these. The second pattern opens, closes or defines a scope.
@@ -194,6 +199,9 @@ def main() -> int:
             target = pathlib.PurePosixPath(include).with_suffix("").as_posix()
             if path.suffix in MODULE_SUFFIXES and target != module:
                 graph.setdefault(module, set()).add(target)
+        place = path.relative_to(src).as_posix()
+        if place.startswith(TEXT_FOLDERS) and not place.startswith(ORACLE) and not path.stem.endswith(("_test", "_test_data")):
+            problems += [f"{name}: {call}...) is not of base/portable_math.h" for call in LIBRARY_FUNCTION.findall(text)]
         folder = path.relative_to(src).parts[0]
         for include in HEAVY_INCLUDE.findall(text):
             allowed = next(folders for prefix, folders in HEAVY.items() if include.startswith(prefix))

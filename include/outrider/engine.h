@@ -26,6 +26,10 @@ namespace outrider {
 
 class Communicator;  // internal
 
+// The machine that computes networks. kEmulated: a GPU that the processors emulate, which shows that its
+// kernels give their bits; kAuto: a GPU that is there and can compute them, or else the processors.
+enum class ComputeDevice : uint8_t { kAuto, kCpu, kCuda, kEmulated };
+
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
 enum class KvCacheType : uint8_t { kAuto, kF32, kBF16, kF16, kQ8_0 };
 
@@ -53,8 +57,9 @@ struct EngineOptions {
   std::filesystem::path packed_cache;  // folder for packed weights, which later starts map; empty: none
   int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
                              // every pass; 0: all weights are in memory
-  std::string kernels;       // name of a kernel table; empty: the fastest that this machine has
-  int threads = 0;           // 0: one per core, shared by ranks of one machine
+  ComputeDevice device = ComputeDevice::kAuto;
+  std::string kernels;  // name of a kernel table; empty: the fastest that the device has the bits of
+  int threads = 0;      // 0: one per core, shared by ranks of one machine
   ThreadPinning pinning = ThreadPinning::kAuto;
   int tensor_parallel = 1;                   // ranks that share every layer of the target
   int pipeline_parallel = 1;                 // groups of its layers, each with separate ranks
@@ -214,6 +219,7 @@ using ProgressSink = std::function<void(RequestId, const Progress&)>;
 struct EngineInfo {
   std::string model_path;
   std::string family;
+  std::string device;  // "cpu", "cuda", "emulated"
   std::string kernels;
   std::string weights;  // storage type of most weights: "bf16"
   std::string kv_cache_type;

@@ -124,6 +124,7 @@ const char* outrider_engine_warning(const outrider_engine* engine, size_t index)
 
 const char* outrider_engine_model(const outrider_engine* engine);    // path of the model
 const char* outrider_engine_drafter(const outrider_engine* engine);  // name of the drafter
+const char* outrider_engine_device(const outrider_engine* engine);   // "cpu", "cuda" or "emulated"
 const char* outrider_engine_kernels(const outrider_engine* engine);  // name of the kernel table: "avx2"
 int64_t outrider_engine_vocab_size(const outrider_engine* engine);   // token ids are below it
 int64_t outrider_engine_context(const outrider_engine* engine);      // tokens of the longest sequence

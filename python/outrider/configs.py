@@ -201,11 +201,11 @@ class KvCacheConfig(OptionGroup):
 
 
 class CudaGraphConfig(OptionGroup):
-    """The class has no meaning here: there is no GPU."""
+    """The class has no meaning here: devices have no such setting."""
 
 
 class TorchCompileConfig(OptionGroup):
-    """The class has no meaning here: there is no GPU."""
+    """The class has no meaning here: devices have no such setting."""
 
 
 class MoeConfig(OptionGroup):

@@ -136,6 +136,7 @@ nb::dict info_of(const EngineInfo& info) {
   nb::dict dict;
   dict["model"] = info.model_path;
   dict["family"] = info.family;
+  dict["device"] = info.device;
   dict["kernels"] = info.kernels;
   dict["weights"] = info.weights;
   dict["kv_cache_type"] = info.kv_cache_type;

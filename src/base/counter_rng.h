@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/portable_math.h"
+
 namespace outrider {
 
 enum class RandomPurpose : uint64_t { kToken = 1, kAccept = 2, kResidual = 3, kDraft = 4 };
@@ -43,11 +45,11 @@ inline double random_uniform(const RandomKey& key) {
 
 // Exponential with rate 1, always finite and > 0: the uniform is taken from the open interval (0, 1).
 inline double exponential_of(uint64_t bits) {
-  return -std::log((static_cast<double>(bits >> 12) + 0.5) * 0x1.0p-52);
+  return -portable_log_of_normal((static_cast<double>(bits >> 12) + 0.5) * 0x1.0p-52);
 }
 inline double random_exponential(const RandomKey& key) { return exponential_of(random_bits(key)); }
 
 // Standard Gumbel noise, always finite.
-inline double random_gumbel(const RandomKey& key) { return -std::log(random_exponential(key)); }
+inline double random_gumbel(const RandomKey& key) { return -portable_log(random_exponential(key)); }
 
 }  // namespace outrider

@@ -69,6 +69,10 @@ const char* outrider_engine_drafter(const outrider_engine* engine) {
   return engine->engine().info().drafter.c_str();
 }
 
+const char* outrider_engine_device(const outrider_engine* engine) {
+  return engine->engine().info().device.c_str();
+}
+
 const char* outrider_engine_kernels(const outrider_engine* engine) {
   return engine->engine().info().kernels.c_str();
 }

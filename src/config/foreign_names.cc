@@ -24,7 +24,7 @@ constexpr std::string_view kServers = "TensorRT-LLM|vLLM|SGLang";
 
 constexpr std::string_view kOneProcess =
     "--tensor-parallel and --pipeline-parallel divide a model among ranks";
-constexpr std::string_view kNoGpu = "there is no GPU";
+constexpr std::string_view kNoGpu = "devices have no such setting here";
 constexpr std::string_view kOwnMemory = "--kv-pages and --max-batch decide about memory";
 constexpr std::string_view kOwnKernels =
     "the fastest kernels of this machine are chosen; --kernels names others";
@@ -172,7 +172,7 @@ constexpr Name kOptionNames[] = {
     {kVllmSglang, "--download-dir", {}, {}, kLocalFiles},
     {kLlama, "-ngl|--gpu-layers|--n-gpu-layers", {}, {}, kNoGpu},
     {kLlama, "-ngld|--gpu-layers-draft|--n-gpu-layers-draft|--spec-draft-ngl", {}, {}, kNoGpu},
-    {kLlama, "-dev|--device|-devd|--device-draft|--spec-draft-device", {}, {}, kNoGpu},
+    {kLlama, "-dev|-devd|--device-draft|--spec-draft-device", {}, {}, kNoGpu},
     {kLlama, "-sm|--split-mode|-ts|--tensor-split|-mg|--main-gpu", {}, {}, kNoGpu},
     {kLlama, "-fa|--flash-attn", {}, "on|off|auto", kOwnKernels},
     {kLlama, "-b|--batch-size|-ub|--ubatch-size", {}, {}, kOwnPasses},

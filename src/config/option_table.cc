@@ -76,6 +76,10 @@ constexpr std::array<NamedValue<ThreadPinning>, 3> kPinning = {
     {{"auto", ThreadPinning::kAuto}, {"on", ThreadPinning::kOn}, {"off", ThreadPinning::kOff}}};
 constexpr std::array<NamedValue<std::optional<Pooling>>, 3> kPoolings = {
     {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"rank", std::nullopt}}};
+constexpr std::array<NamedValue<ComputeDevice>, 4> kDevices = {{{"auto", ComputeDevice::kAuto},
+                                                                {"cpu", ComputeDevice::kCpu},
+                                                                {"cuda", ComputeDevice::kCuda},
+                                                                {"emulated", ComputeDevice::kEmulated}}};
 constexpr std::array<NamedValue<bool>, 2> kOnOff = {{{"on", true}, {"off", false}}};
 constexpr std::array<NamedValue<std::optional<bool>>, 2> kPolicies = {{{"auto", true}, {"fixed", false}}};
 constexpr auto kAcceptanceRules = [] {
@@ -457,10 +461,17 @@ const OptionRow kOptions[] = {
      .member = member<&S::engine, &Engine::cache_dir>(),
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
              "~/.cache/outrider; none: nowhere"},
+    {.name = "device", .metavar = "NAME", .group = kMachine, .commands = kRuns | kInspect,
+     .member = named<kDevices, &S::engine, &Engine::device>(),
+     .help = "machine that computes the networks; cuda: a GPU of NVIDIA; emulated: its kernels on this processor, slowly "
+             "and with the same text; auto: a GPU that can compute them, or else the processor"},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::kernels>(),
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
      .environment = "OUTRIDER_FORCE_KERNELS"},
+    {.name = "compare-kernels", .group = kMachine, .commands = kVerify,
+     .member = member<&S::verify, &VerifyOptions::compares_kernels>(),
+     .help = "compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device"},
     {.name = "max-batch", .metavar = "N", .group = kMachine, .commands = kRuns, .brief_commands = kServe,
      .member = member<&S::engine, &Engine::max_batch>(),
      .help = "sequences that run together", .range = {1, 1024}},

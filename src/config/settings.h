@@ -113,6 +113,10 @@ struct PullOptions {
   bool with_drafter = false;  // and a published drafter for it
 };
 
+struct VerifyOptions {
+  bool compares_kernels = false;  // the machines that compute, and not ways of decoding
+};
+
 // Options of `serve`.
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address; names are not looked up
@@ -162,6 +166,7 @@ struct Settings {
   BenchOptions bench;
   QuantizeSettings quantize;
   PullOptions pull;
+  VerifyOptions verify;
   ServerOptions server;
 
   std::vector<std::string> warnings;                   // for the user, one line each

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,8 @@ class Device {
 
   virtual std::string_view name() const = 0;
 
+  // Bytes of its memory that are free; nullopt: it shares this machine's.
+  virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   // Memory of undefined contents, at a multiple of 256. Throws std::bad_alloc.
   virtual DeviceAddress allocate(int64_t bytes) = 0;
   virtual void release(DeviceAddress memory) = 0;  // 0: nothing happens

@@ -243,10 +243,7 @@ GgufHead head_from(const std::shared_ptr<const StoredFiles>& files, JsonFile con
   GgufHead head{.config = std::move(config), .file = {}, .tensors = {}};
   head.file.path = files->path;
   head.file.format = "gguf";
-  for (const MappedFile& mapped : files->storage->files) {
-    head.file.mapped.push_back(mapped.bytes());
-    head.file.stamps.push_back(mapped.stamp());
-  }
+  files->storage->list_files(head.file);
   head.file.storage = files->storage;
   head.file.stored = files;
   return head;

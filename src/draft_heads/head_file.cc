@@ -113,10 +113,7 @@ Result<HeadFile> make_head(Method method, const std::shared_ptr<const StoredFile
     if (!entry.dtype) continue;
     file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *files->storage));
   }
-  for (const MappedFile& mapped : files->storage->files) {
-    file.mapped.push_back(mapped.bytes());
-    file.stamps.push_back(mapped.stamp());
-  }
+  files->storage->list_files(file);
   file.storage = files->storage;
   file.stored = files;
   HeadFile head{

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "base/portable_math.h"
 
 namespace outrider {
 namespace {
@@ -88,7 +89,7 @@ float MarkovHead::confidence(FloatAddress state, TokenId before) {
     backend_.look_up(before_, {&before, 1}, latent_.data());
     sum = std::inner_product(own, confidence_.end(), backend_.read(latent_.data(), sizes_.rank).begin(), sum);
   }
-  return 1.0f / (1.0f + std::exp(-sum));
+  return portable_sigmoid(sum);
 }
 
 }  // namespace outrider

@@ -50,8 +50,11 @@ struct DrafterContext {
   DraftShare share = {};
   std::filesystem::path target_path = {};
   const DraftFiles* files = nullptr;  // null: the method drafts with none
+  std::string_view device = {};       // see ModelOptions
 
-  ModelOptions model_options() const { return {.kernels = kernels, .pool = pool, .weights = weights}; }
+  ModelOptions model_options() const {
+    return {.kernels = kernels, .pool = pool, .weights = weights, .device = device};
+  }
   // The head that the options name. Errors: they name none; it is another method's or another target's.
   Result<const HeadFile*> head_for(const SpeculativeOptions& options) const;
   // The traits of a drafter of that head which reads so many numbers per token.

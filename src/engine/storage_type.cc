@@ -21,4 +21,19 @@ std::optional<DType> storage_type(WeightPrecision precision) {
   return std::nullopt;
 }
 
+DType storage_type(KvCacheType type) {
+  switch (type) {
+    case KvCacheType::kF32:
+      return DType::kF32;
+    case KvCacheType::kF16:
+      return DType::kF16;
+    case KvCacheType::kQ8_0:
+      return DType::kQ8_0;
+    case KvCacheType::kAuto:
+    case KvCacheType::kBF16:
+      break;
+  }
+  return DType::kBF16;
+}
+
 }  // namespace outrider

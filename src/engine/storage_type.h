@@ -10,5 +10,7 @@ namespace outrider {
 
 // The type that stored matrices are converted to; nullopt: none.
 std::optional<DType> storage_type(WeightPrecision precision);
+// The type of cached keys and values.
+DType storage_type(KvCacheType type);
 
 }  // namespace outrider

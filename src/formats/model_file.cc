@@ -7,11 +7,17 @@ void ModelFile::drop_pages(const TensorView& tensor) const {
   const std::span bytes = tensor.source != nullptr
                               ? tensor.source->stored(tensor.first_row, tensor.rows())
                               : std::span(tensor.data, static_cast<size_t>(tensor.bytes()));
-  for (const auto& file : mapped) {
-    if (bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size()) {
+  for (const MappedFile* file : files) {
+    const std::span mapped = file->bytes();
+    if (bytes.data() >= mapped.data() && bytes.data() + bytes.size() <= mapped.data() + mapped.size()) {
       drop_mapped_pages(bytes);
     }
   }
+}
+
+Status ModelFile::check_files() const {
+  for (const MappedFile* file : files) OUTRIDER_RETURN_IF_ERROR(file->check());
+  return {};
 }
 
 }  // namespace outrider

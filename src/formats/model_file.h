@@ -32,20 +32,21 @@ struct ModelFile {
   ModelConfig config;
   std::map<std::string, TensorView> tensors;
   TokenizerSpec tokenizer;
-  std::string chat_template;                       // Jinja source; empty when there is none
-  std::string chat_template_file;                  // the file that holds it, for messages
-  std::string chat_template_problem;               // why it cannot be read; empty where it can
-  std::string bos_token, eos_token;                // spellings, for the chat template
-  std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
-  std::shared_ptr<const JsonFile> document;        // config.json; null: a GGUF file or a shape
-  std::shared_ptr<const StoredFiles> stored;       // the files as they were opened; null: a shape
-  std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
-  std::vector<std::span<const std::byte>> mapped;  // the mapped files of `storage`
-  std::vector<FileStamp> stamps;                   // [mapped files]
+  std::string chat_template;                    // Jinja source; empty when there is none
+  std::string chat_template_file;               // the file that holds it, for messages
+  std::string chat_template_problem;            // why it cannot be read; empty where it can
+  std::string bos_token, eos_token;             // spellings, for the chat template
+  std::map<std::string, std::string> metadata;  // for `inspect`: key -> short printable value
+  std::shared_ptr<const JsonFile> document;     // config.json; null: a GGUF file or a shape
+  std::shared_ptr<const StoredFiles> stored;    // the files as they were opened; null: a shape
+  std::shared_ptr<void> storage;                // keeps mapped files and converted rows alive
+  std::vector<const MappedFile*> files;         // the mapped files of `storage`; none: random weights
 
   // Releases the tensor's pages from memory if they belong to a mapped file; reading them again loads them
   // again.
   void drop_pages(const TensorView& tensor) const;
+  // Error: a mapped file has changed since it was opened, so that its tensors may not be what they were.
+  Status check_files() const;
 };
 
 // Opens a Hugging Face directory, a .gguf file or a shape (formats/random_model.h). Defined in open_model.cc.

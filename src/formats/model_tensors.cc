@@ -122,10 +122,7 @@ Status attach_expected(std::vector<ExpectedTensor> expected_list, const TensorLo
 Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model) {
   const std::string name = model->path.string();
   OUTRIDER_RETURN_IF_ERROR(attach_expected(expected_tensors(model->config), lookup, storage, model));
-  for (const MappedFile& file : storage->files) {
-    model->mapped.push_back(file.bytes());
-    model->stamps.push_back(file.stamp());
-  }
+  storage->list_files(*model);
   const auto pieces = static_cast<int64_t>(model->tokenizer.pieces.size());
   if (pieces > model->config.vocab_size) {
     return input_error(name + ": the tokenizer has " + std::to_string(pieces) + " tokens, the model only " +

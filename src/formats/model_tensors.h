@@ -30,6 +30,11 @@ struct ModelStorage {
   std::vector<std::filesystem::path> paths;               // the GGUF files among them
   std::vector<std::unique_ptr<const RowSource>> sources;  // of quantised matrices
   std::vector<Buffer> copies;  // tensors with reordered rows, and tensors that were misaligned in the file
+
+  // Fills model.files. Precondition: `files` is complete.
+  void list_files(ModelFile& model) const {
+    for (const MappedFile& file : files) model.files.push_back(&file);
+  }
 };
 
 // The tensor, or a copy of it in `storage` if its data are not aligned to its elements.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_table.h"
 
-#include <cmath>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "kernels/packing.h"
 #include "platform/cpu_features.h"
 
@@ -70,9 +70,14 @@ void fill_rotations(int32_t position, std::span<const float> inverse_frequency, 
   const size_t half = inverse_frequency.size();
   for (size_t i = 0; i < half; ++i) {
     const float angle = static_cast<float>(position) * inverse_frequency[i];
-    rotations[i] = static_cast<float>(std::cos(static_cast<double>(angle))) * factor;
-    rotations[half + i] = static_cast<float>(std::sin(static_cast<double>(angle))) * factor;
+    const auto [sine, cosine] = portable_sine_and_cosine(static_cast<double>(angle));
+    rotations[i] = static_cast<float>(cosine) * factor;
+    rotations[half + i] = static_cast<float>(sine) * factor;
   }
+}
+
+bool has_portable_bits(std::string_view name) {
+  return name == "avx2_portable" || name == "avx512" || name == "neon" || name == "i8mm";
 }
 
 std::vector<std::string_view> available_kernels() {

@@ -41,6 +41,10 @@ struct KernelTable : IsaOps {
 void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float factor,
                     float* rotations);
 
+// Whether a table adds in the order that processors and devices share, so that texts do not depend on which
+// of them computes. Other tables are profiles of their own: they have other products or other sums.
+bool has_portable_bits(std::string_view name);
+
 // Names of the tables this machine can run, slowest first; "reference" is always there.
 std::vector<std::string_view> available_kernels();
 

@@ -55,9 +55,11 @@ double largest_error(const Floats& y, const Floats& x, const Floats& weights, in
   double largest = 0;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < n; ++j) {
+      const float* const inputs = x.data() + r * k;
+      const float* const row = weights.data() + j * k;
       double sum = 0, magnitude = 0;
       for (int64_t i = 0; i < k; ++i) {
-        const double term = static_cast<double>(x[r * k + i]) * weights[j * k + i];
+        const double term = static_cast<double>(inputs[i]) * row[i];
         sum += term;
         magnitude += std::abs(term);
       }

@@ -135,9 +135,14 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   if (batch.rows() == 0) return {};
   begin(batch, cache, layers);
   run_layers(batch, layers);
-  if (part_.is_last_stage()) return finish(batch);
-  backend_->send_states(stream_.normalize({}, pass_.rows()), pass_.rows() * config_.hidden_size);
-  return {};
+  SubsetOutput output;
+  if (part_.is_last_stage()) {
+    output = finish(batch);
+  } else {
+    backend_->send_states(stream_.normalize({}, pass_.rows()), pass_.rows() * config_.hidden_size);
+  }
+  if (const Status intact = weights_.memory.check(); !intact.ok()) throw ReadFailure(intact.error());
+  return output;
 }
 
 void Decoder::begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {

@@ -139,6 +139,16 @@ std::vector<LayerBlocks> make_layers(const ModelConfig& config, Shard shard) {
   return layers;
 }
 
+int64_t cache_bytes_per_token(const ModelConfig& config, DType type) {
+  int64_t bytes = 0;
+  for (const LayerBlocks& layer : make_layers(config)) {
+    const BlockCache cache = layer.mixer->cache();
+    const KvHeads heads = cache.heads.value_or(KvHeads{});
+    bytes += (cache.values_are_keys ? 1 : 2) * heads.count * cached_head_bytes(type, heads.dim);
+  }
+  return bytes;
+}
+
 Status load_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                   LayerBlocks& layer) {
   OUTRIDER_RETURN_IF_ERROR(load_norms(loader, config, place, layer));

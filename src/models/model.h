@@ -109,9 +109,9 @@ class Model {
 
   // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
-  // A batch larger than reserved allocates, which throws std::bad_alloc when memory is out. Layers that
-  // cannot be read throw ReadFailure, ranks that have ended RankFailure. Where ranks share the model, all of
-  // them run the same passes, and the first shard of the last stage has the logits and the states.
+  // A batch larger than reserved allocates, which throws std::bad_alloc when memory is out. Weights
+  // that cannot be read throw ReadFailure, ranks that have ended RankFailure. Where ranks share the model,
+  // all of them run the same passes, and the first shard of the last stage has the logits and the states.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
   // The backend of this model: draft heads compute with it, too. Addresses of its rows are good in all

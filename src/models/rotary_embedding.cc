@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/portable_math.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -33,8 +34,8 @@ YarnRange yarn_range(const RopeTraits& traits, int64_t rotated) {
   // The number, not rounded, of the frequency that turns so many times within the original context.
   const auto number_of = [&](double turns) {
     const double positions_per_turn = static_cast<double>(scaling.original_context) / turns;
-    return static_cast<double>(rotated) * std::log(positions_per_turn / (2 * std::numbers::pi)) /
-           (2 * std::log(traits.theta));
+    return static_cast<double>(rotated) * portable_log(positions_per_turn / (2 * std::numbers::pi)) /
+           (2 * portable_log(traits.theta));
   };
   double begin = number_of(scaling.beta_fast);
   double end = number_of(scaling.beta_slow);
@@ -60,8 +61,8 @@ float dynamic_base(const RopeTraits& traits, int64_t rotated, int64_t length) {
   const RopeScaling& scaling = traits.scaling;
   const double stretch = static_cast<double>(length) / static_cast<double>(scaling.original_context);
   const double dim = static_cast<double>(rotated);
-  return static_cast<float>(traits.theta *
-                            std::pow(scaling.factor * stretch - (scaling.factor - 1), dim / (dim - 2)));
+  const double growth = scaling.factor * stretch - (scaling.factor - 1);
+  return static_cast<float>(traits.theta * portable_exp(dim / (dim - 2) * portable_log(growth)));
 }
 
 int64_t rotated_dim(const RopeTraits& traits, int64_t head_dim) {
@@ -70,7 +71,7 @@ int64_t rotated_dim(const RopeTraits& traits, int64_t head_dim) {
 
 // base^(2 number / rotated)
 float power_of(float base, size_t number, int64_t rotated) {
-  return std::pow(base, static_cast<float>(2 * number) / static_cast<float>(rotated));
+  return portable_pow(base, static_cast<float>(2 * number) / static_cast<float>(rotated));
 }
 
 }  // namespace

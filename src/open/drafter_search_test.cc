@@ -50,7 +50,7 @@ class OwnDrafter : public ::testing::Test {
   // Gives the model another fingerprint.
   static void change_norms(const fs::path& model) {
     const auto file = open_model(model);
-    const auto place = file->tensors.at("model.norm.weight").data - file->mapped.front().data();
+    const auto place = file->tensors.at("model.norm.weight").data - file->files.front()->bytes().data();
     std::fstream(model / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary)
         .seekp(place)
         .write("\0\0", 2);

@@ -23,6 +23,7 @@
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "models/team/ranked_model.h"
+#include "open/device_choice.h"
 #include "open/resolved.h"
 #include "platform/cpu_topology.h"
 #include "platform/machine_memory.h"
@@ -30,21 +31,6 @@
 
 namespace outrider {
 namespace {
-
-DType storage_type(KvCacheType type) {
-  switch (type) {
-    case KvCacheType::kF32:
-      return DType::kF32;
-    case KvCacheType::kF16:
-      return DType::kF16;
-    case KvCacheType::kQ8_0:
-      return DType::kQ8_0;
-    case KvCacheType::kAuto:
-    case KvCacheType::kBF16:
-      break;
-  }
-  return DType::kBF16;
-}
 
 // The type that holds most bytes of the file.
 DType main_type(const ModelFile& file) {
@@ -93,11 +79,12 @@ int64_t checkpoint_count(const EngineOptions& options, const StateShape& states,
 
 // The cache has pages for max_batch sequences of full context and their trees, within a third of the free
 // memory, but never fewer than one sequence needs.
-Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
+// `on_device`: bytes that are free where the cache lies; nullopt: it lies in this machine's memory.
+Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape, std::optional<int64_t> on_device) {
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
   shape.states.sequence_count = options.max_batch;
-  const int64_t free_bytes = free_memory(options);
+  const int64_t free_bytes = on_device.value_or(free_memory(options));
   shape.states.checkpoint_count = checkpoint_count(options, shape.states, free_bytes);
   const int64_t longest =
       options.context + std::max(limits_of(options.speculation).max_nodes, options.offered_nodes) + 1;
@@ -123,6 +110,7 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
 EngineInfo target_info(const EngineParts& parts, const ModelFile& file, DType weights) {
   return {.model_path = file.path.string(),
           .family = file.config.family,
+          .device = std::string(device_name(parts.options.device)),
           .kernels = {},
           .weights = std::string(dtype_name(weights)),
           .kv_cache_type = std::string(dtype_name(parts.cache->shape().type)),
@@ -188,11 +176,13 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                                    .weights = weights,
                                    .context = parts.options.context,
                                    .packed_cache = parts.options.packed_cache,
-                                   .streams_layers = parts.options.memory_limit > 0};
+                                   .streams_layers = parts.options.memory_limit > 0,
+                                   .device = backend_name(parts.options.device)};
   OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, rank_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
-  OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
+  OUTRIDER_TRY(const KvShape shape,
+               cache_shape(parts.options, parts.target->kv_shape(), parts.target->backend().free_bytes()));
   parts.cache = std::make_unique<KvCache>(shape, KvOptions(), parts.target->make_storage(shape));
   OUTRIDER_RETURN_IF_ERROR(parts.target->share_cache(*parts.cache));
   parts.options.kv_pages = shape.page_count;
@@ -248,7 +238,8 @@ Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTa
                                .user_drafter = parts.options.user_drafter,
                                .team = parts.draft_team,
                                .target_path = files.target.path,
-                               .files = &files.drafts};
+                               .files = &files.drafts,
+                               .device = backend_name(parts.options.device)};
   OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
   const DrafterTraits& traits = parts.drafter->traits();
   if (traits.features.count() > 0) {
@@ -326,7 +317,7 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
     if (sink) sink(stage);
   };
   OUTRIDER_TRY(ResolvedOptions resolved, resolve_options(files));
-  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(resolved.engine.kernels));
+  OUTRIDER_TRY(const KernelTable* kernels, kernels_of(resolved.engine));
   enter(LoadStage::kWeights);
   auto parts = std::make_unique<EngineParts>();
   parts->options = resolved.engine;

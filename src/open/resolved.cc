@@ -10,6 +10,7 @@
 #include "draft_heads/dflash_network.h"
 #include "draft_heads/medusa.h"
 #include "models/team/rank_worker.h"
+#include "open/device_choice.h"
 #include "platform/cpu_topology.h"
 #include "speculation/tree/tree_choices.h"
 
@@ -82,6 +83,10 @@ Status check_ranks(const EngineOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(check_range("pipeline parallel", options.pipeline_parallel, 1, 256));
   OUTRIDER_RETURN_IF_ERROR(check_draft_ranks(options));
   if (target_rank_count(options) == 1) return {};
+  if (options.device != ComputeDevice::kCpu) {
+    return usage_error(
+        "expected --device, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
+  }
   if (options.memory_limit > 0) {
     return usage_error(
         "expected --memory, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
@@ -153,6 +158,7 @@ Result<ResolvedOptions> resolve_options(const OpenedFiles& files) {
   EngineOptions& options = resolved.engine;
   OUTRIDER_RETURN_IF_ERROR(check_acceptance(options));
   OUTRIDER_TRY(options.speculation, resolve_speculation(options.speculation, files.drafts));
+  take_device(options, files.target, files.drafts);
   OUTRIDER_RETURN_IF_ERROR(check_ranks(options));
   const int given_threads = options.threads;
   OUTRIDER_RETURN_IF_ERROR(take_limits(options, files.target.config));

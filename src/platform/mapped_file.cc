@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "platform/file_descriptor.h"
+#include "platform/bus_guard.h"
 
 namespace outrider {
 namespace {
@@ -46,31 +46,57 @@ void advise(std::span<const std::byte> bytes, int advice) {
 
 }  // namespace
 
+MappedFile::MappedFile(const std::filesystem::path& path, FileDescriptor file,
+                       std::span<const std::byte> bytes)
+    : path_(path), file_(std::move(file)), bytes_(bytes), guard_(GuardedRange::guard(bytes)) {}
+
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer; regular files ignore it.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return system_error(path, "open");
   struct stat info = {};
   if (fstat(file.get(), &info) != 0) return system_error(path, "inspect");
   if (!S_ISREG(info.st_mode)) return input_error(path.string() + " is not a regular file");
   if (info.st_size == 0) return input_error(path.string() + " is empty");
+  const FileStamp stamp = stamp_of(info);
   const auto size = static_cast<size_t>(info.st_size);
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) return system_error(path, "map");
-  return MappedFile({static_cast<const std::byte*>(address), size}, stamp_of(info));
+  MappedFile mapped(path, std::move(file), {static_cast<const std::byte*>(address), size});
+  mapped.stamp_ = stamp;
+  return mapped;
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  guard_->release();
+  munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), stamp_(other.stamp_) {}
+    : path_(std::move(other.path_)),
+      file_(std::move(other.file_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      guard_(std::exchange(other.guard_, nullptr)),
+      stamp_(other.stamp_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(file_, other.file_);
   std::swap(bytes_, other.bytes_);
+  std::swap(guard_, other.guard_);
   std::swap(stamp_, other.stamp_);
   return *this;
+}
+
+// The time of the last change of the inode is not compared: renaming and removing the file move it, too.
+Status MappedFile::check() const {
+  struct stat info = {};
+  if (fstat(file_.get(), &info) != 0) return system_error(path_, "inspect");
+  if (info.st_size != stamp_.bytes || nanoseconds(info.st_mtim) != stamp_.modified)
+    return io_error(path_.string() + " was changed while it was in use");
+  if (guard_->is_damaged()) return io_error(path_.string() + " could not be read");
+  return {};
 }
 
 void drop_mapped_pages(std::span<const std::byte> bytes) { advise(bytes, MADV_DONTNEED); }

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "platform/file_descriptor.h"
+
 #include "outrider/result.h"
 
 namespace outrider {
@@ -19,9 +21,11 @@ struct FileStamp {
   bool is_final = true;  // false: changed so recently that another write could leave the same stamp
 };
 
+class GuardedRange;
+
 // A whole file mapped read-only and privately. Move only; the bytes stay valid, at the same address, until
-// the object is destroyed. A file that another process shortens meanwhile ends this process with SIGBUS, as
-// with every mapping: model files are replaced by rename, not rewritten in place.
+// the object is destroyed. Where another process shortens the file, or its disk fails, zeros are read instead
+// (platform/bus_guard.h), and check() says so.
 class MappedFile {
  public:
   // Errors: missing or unreadable file, a directory or device, an empty file.
@@ -34,11 +38,17 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   // The stamp was taken just before the mapping.
   const FileStamp& stamp() const { return stamp_; }
+  // Errors: what was read since the file was opened may not be what it held then, because it was shortened or
+  // rewritten, or could not be read. Takes about a microsecond.
+  Status check() const;
 
  private:
-  MappedFile(std::span<const std::byte> bytes, const FileStamp& stamp) : bytes_(bytes), stamp_(stamp) {}
+  MappedFile(const std::filesystem::path& path, FileDescriptor file, std::span<const std::byte> bytes);
 
+  std::filesystem::path path_;
+  FileDescriptor file_;
   std::span<const std::byte> bytes_;
+  GuardedRange* guard_ = nullptr;  // of `bytes_`
   FileStamp stamp_;
 };
 

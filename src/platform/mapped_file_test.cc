@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/mapped_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,6 +87,49 @@ TEST_F(MappedFileTest, RefusesWhatIsNoFileWithContents) {
 TEST_F(MappedFileTest, DoesNotWaitForAPipe) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("not a regular file"));
+}
+
+TEST_F(MappedFileTest, ZerosTakeThePlaceOfWhatAFileNoLongerHas) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  write(std::string(4 * page, 'a'));
+  const auto file = MappedFile::open(path_), other = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok() && other.ok());
+  EXPECT_TRUE(file->check().ok());
+  std::filesystem::resize_file(path_, page);
+  EXPECT_EQ(as_text(*file), std::string(page, 'a') + std::string(3 * page, '\0'));
+  EXPECT_THAT(file->check().error().message, HasSubstr("was changed while it was in use"));
+  // Even where the size has come back.
+  std::filesystem::resize_file(path_, 4 * page);
+  EXPECT_THAT(file->check().error().message, HasSubstr(path_.string()));
+}
+
+TEST_F(MappedFileTest, NoticesOtherContents) {
+  write("contents");
+  const auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::rename(path_, path_.string() + ".moved");
+  EXPECT_TRUE(file->check().ok());
+  std::filesystem::rename(path_.string() + ".moved", path_);
+  usleep(20'000);  // the clock that stamps files moves on
+  { std::fstream(path_, std::ios::in | std::ios::out) << "contemns"; }
+  EXPECT_FALSE(file->check().ok());
+}
+
+// A program that uses the library keeps its own handler.
+TEST_F(MappedFileTest, OtherFaultsReachTheHandlerOfBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the handler is not there yet
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EXIT(
+      {
+        write(std::string(page, 'a'));
+        signal(SIGBUS, [](int) { _exit(7); });
+        const auto guarded = MappedFile::open(path_);
+        const int file = ::open(path_.c_str(), O_RDONLY);
+        const auto* bytes =
+            static_cast<const volatile char*>(mmap(nullptr, 2 * page, PROT_READ, MAP_SHARED, file, 0));
+        _exit(bytes[page]);
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/portable_math.h"
 #include "sampling/logit_scan.h"
 
 namespace outrider {
@@ -21,8 +22,8 @@ LogSoftmax::LogSoftmax(std::span<const float> logits, size_t tokens)
   if (largest.token < 0) return;
   is_infinite_ = std::isinf(largest.value);
   total_ = is_infinite_
-               ? std::log(static_cast<double>(std::count(logits.begin(), logits.end(), largest.value)))
-               : largest.value + std::log(exp_sum(logits, largest.value, /*temperature=*/1.0));
+               ? portable_log(static_cast<double>(std::count(logits.begin(), logits.end(), largest.value)))
+               : largest.value + portable_log(exp_sum(logits, largest.value, /*temperature=*/1.0));
 }
 
 double LogSoftmax::of(TokenId token) const {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/portable_math.h"
 #include "sampling/logit_scan.h"
 
 namespace outrider {
@@ -127,12 +128,12 @@ bool LogitsProcessor::keep_likeliest(std::span<const float> logits, const Sampli
   if (params.top_p < 1.0) {
     total = exp_sum(logits, largest, temperature);
     for (const Candidate& candidate : candidates_) {
-      total += std::exp((candidate.value - largest) / temperature);
+      total += portable_exp((candidate.value - largest) / temperature);
     }
-    depth = std::log(
+    depth = portable_log(
         count / ((1.0 - params.top_p) * total));  // the tokens below have less than 1 - top_p of the mass
   } else {
-    depth = -std::log(params.min_p);
+    depth = -portable_log(params.min_p);
   }
   constexpr double kMargin = 1e-6;  // far above the rounding errors of these numbers
   const double min =
@@ -145,7 +146,7 @@ bool LogitsProcessor::keep_likeliest(std::span<const float> logits, const Sampli
   if (params.top_p == 1.0) return true;
   const double error = total * (1e-9 + count * 0x1p-51);
   if (!keep_top_p(params.top_p, {total - error, total + error})) return false;
-  return candidates_.back().value > std::exp((bound - largest) / temperature) * (1.0 + kMargin);
+  return candidates_.back().value > portable_exp((bound - largest) / temperature) * (1.0 + kMargin);
 }
 
 // Applies bias and penalties to the candidates, which it sorts by id.
@@ -194,7 +195,7 @@ void LogitsProcessor::exponentiate(double temperature) {
   double largest = -kInfinity;
   for (const Candidate& candidate : candidates_) largest = std::max(largest, candidate.value);
   for (Candidate& candidate : candidates_) {
-    candidate.value = std::exp((candidate.value - largest) / temperature);
+    candidate.value = portable_exp((candidate.value - largest) / temperature);
   }
   // The remaining weights must stay > 0 after division by the sum of at most 2^31 weights <= 1.
   std::erase_if(candidates_, [](const Candidate& c) { return c.value < std::numeric_limits<double>::min(); });

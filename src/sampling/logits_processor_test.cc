@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 
+#include "base/portable_math.h"
 #include "sampling/distribution.h"
 
 namespace outrider {
@@ -166,7 +167,7 @@ Distribution exact_nucleus(const std::vector<float>& logits, const SamplingParam
   std::vector<Weighed> all;
   double total = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
-    const double weight = std::exp((static_cast<double>(logits[i]) - largest) / params.temperature);
+    const double weight = portable_exp((static_cast<double>(logits[i]) - largest) / params.temperature);
     if (!(weight >= std::numeric_limits<double>::min())) continue;
     all.push_back({static_cast<TokenId>(i), weight});
     total += weight;

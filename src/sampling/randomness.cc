@@ -2,11 +2,11 @@
 #include "sampling/randomness.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "sampling/logit_scan.h"
 
 namespace outrider {
@@ -89,7 +89,7 @@ class LogitRace {
 
   void enter(Podium& podium, TokenId token, uint64_t bits) {
     const double logit = logits_[static_cast<size_t>(token)];
-    const double weight = std::exp((logit - static_cast<double>(largest_)) / temperature_);
+    const double weight = portable_exp((logit - static_cast<double>(largest_)) / temperature_);
     if (!podium.enter({exponential_of(bits) / weight, token}) || !podium.is_full()) return;
     double bound = podium.last_time() * kMargin * 0x1.0p52;
     for (uint64_t& by_step : bounds_) {

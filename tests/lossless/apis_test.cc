@@ -91,6 +91,24 @@ TEST_P(ApisTest, GiveTheTokensOfTheProgram) {
   outrider_engine_close(engine);
 }
 
+// The options of all APIs name the device.
+TEST(ApisOnADevice, EnginesSayWhereTheyCompute) {
+  for (const std::string device : {"cpu", "emulated"}) {
+    const std::vector<NamedOption> options = {
+        {"model", "builtin"}, {"speculative", "none"}, {"cache_dir", "none"}, {"device", device}};
+    outrider_options* c_options = outrider_options_new();
+    for (const NamedOption& option : options)
+      outrider_options_add(c_options, option.name.c_str(), option.value.c_str());
+    outrider_engine* engine = nullptr;
+    const outrider_status status = outrider_engine_open(c_options, &engine);
+    outrider_options_free(c_options);
+    if (status != OUTRIDER_OK)
+      GTEST_SKIP() << outrider_last_error();  // no table has the arithmetic of devices
+    EXPECT_EQ(outrider_engine_device(engine), device);
+    outrider_engine_close(engine);
+  }
+}
+
 std::vector<std::string> tried_methods() {
   std::vector<std::string> methods = built_in_methods();
   methods.insert(methods.end(), {"auto", "combine=[ngram,draft_target]"});

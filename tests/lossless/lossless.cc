@@ -12,6 +12,7 @@
 
 #include "config/speculative_config.h"
 #include "kernels/kernel_table.h"
+#include "models/backend/device/make_backends.h"
 #include "open/parts.h"
 #include "open/resolved.h"
 #include "tests/lossless/test_heads.h"
@@ -80,7 +81,8 @@ std::string describe(const Numerics& numerics) {
                                                               {KvCacheType::kBF16, "bf16"},
                                                               {KvCacheType::kF16, "f16"},
                                                               {KvCacheType::kQ8_0, "q8_0"}};
-  return numerics.kernels + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
+  const std::string where = numerics.device == ComputeDevice::kEmulated ? "emulated" : numerics.kernels;
+  return where + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
 }
 
 std::vector<std::string> drafters() {
@@ -165,6 +167,17 @@ std::vector<Numerics> all_numerics() {
   return all;
 }
 
+std::vector<Numerics> emulated_numerics() {
+  if (!select_device_kernels().ok()) return {};
+  std::vector<Numerics> all;
+  for (const WeightPrecision weights : {WeightPrecision::kQ4, WeightPrecision::kQ8_0, WeightPrecision::kQ8})
+    all.push_back({.weights = weights, .device = ComputeDevice::kEmulated});
+  all.push_back({.weights = WeightPrecision::kBF16,
+                 .kv_cache_type = KvCacheType::kQ8_0,
+                 .device = ComputeDevice::kEmulated});
+  return all;
+}
+
 namespace {
 
 // The folder in which the engines of this program keep measured costs; measuring them for each engine would
@@ -222,6 +235,7 @@ Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, cons
                                                   const std::string& target) {
   EngineOptions options;
   options.model = target;
+  options.device = numerics.device;
   options.kernels = numerics.kernels;
   options.weights = numerics.weights;
   options.kv_cache_type = numerics.kv_cache_type;

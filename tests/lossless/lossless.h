@@ -42,11 +42,14 @@ struct Numerics {
   std::string kernels = "";
   WeightPrecision weights = WeightPrecision::kAuto;
   KvCacheType kv_cache_type = KvCacheType::kAuto;
+  ComputeDevice device = ComputeDevice::kCpu;
 };
 std::string describe(const Numerics& numerics);
 
 // Every kernel table of this machine with f32, bf16, 8 and 4 bit weights, and with each type of the KV cache.
 std::vector<Numerics> all_numerics();
+// An emulated device with several types; empty: no table of this machine has the arithmetic of devices.
+std::vector<Numerics> emulated_numerics();
 
 // The parts of a variant and of its sampling. The text of a variant is one of drafters(), followed by a comma
 // and one of shapes(), of stops() and of children_choices().

@@ -13,7 +13,7 @@ namespace outrider {
 namespace {
 
 constexpr int kPrompts = 200;
-constexpr int kReferencePrompts = 25;  // the scalar table takes minutes where the others take seconds
+constexpr int kReferencePrompts = 25;  // scalar tables and devices take minutes where others take seconds
 constexpr int kGroup = 25;             // prompts that share one engine
 
 class LosslessSlow : public ::testing::TestWithParam<Numerics> {};
@@ -43,7 +43,8 @@ Variant variant_of(size_t drafter, size_t visit) {
 
 void check_all(const Numerics& numerics, std::array<double, 2> temperatures, size_t first_visit) {
   const std::vector<std::string> prompts = mixed_prompts(kPrompts);
-  const size_t count = numerics.kernels == "reference" ? kReferencePrompts : kPrompts;
+  const bool is_slow = numerics.kernels == "reference" || numerics.device == ComputeDevice::kEmulated;
+  const size_t count = is_slow ? kReferencePrompts : kPrompts;
   for (size_t group = 0; group * kGroup < count; ++group) {
     const auto first = prompts.begin() + static_cast<ptrdiff_t>(group * kGroup);
     const Workload workload{.prompts = {first, first + kGroup},
@@ -65,11 +66,13 @@ TEST_P(LosslessSlow, Greedy) { check_all(GetParam(), {0.0, 0.0}, 0); }
 
 TEST_P(LosslessSlow, Sampled) { check_all(GetParam(), {0.7, 1.0}, 4); }
 
-INSTANTIATE_TEST_SUITE_P(All, LosslessSlow, ::testing::ValuesIn(all_numerics()), [](const auto& info) {
+std::string test_name(const ::testing::TestParamInfo<Numerics>& info) {
   std::string name = describe(info.param);
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(All, LosslessSlow, ::testing::ValuesIn(all_numerics()), test_name);
+INSTANTIATE_TEST_SUITE_P(Emulated, LosslessSlow, ::testing::ValuesIn(emulated_numerics()), test_name);
 
 }  // namespace
 }  // namespace outrider

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "formats/random_model.h"
 
 namespace outrider {
@@ -161,7 +164,9 @@ const std::vector<Variant> kSmallVariants = {
 TEST(Lossless, ASmallModelOnEveryTable) {
   for (const double temperature : {0.0, 0.8}) {
     const Workload workload = token_workload(temperature, 16);
-    for (const Numerics& numerics : all_numerics()) {
+    std::vector<Numerics> all = all_numerics();
+    std::ranges::copy(emulated_numerics(), std::back_inserter(all));
+    for (const Numerics& numerics : all) {
       const auto plain = run_variant(numerics, {.batch = 8}, workload);
       int64_t accepted = 0;
       for (Variant variant : kSmallVariants) {

@@ -33,7 +33,7 @@ void raise_file_limit() {
 
 }  // namespace
 
-ServeProcess::ServeProcess(const std::vector<std::string>& options) {
+ServeProcess::ServeProcess(const std::vector<std::string>& options, const std::vector<std::string>& before) {
   raise_file_limit();
   int out[2];
   if (pipe(out) != 0) std::abort();
@@ -42,12 +42,13 @@ ServeProcess::ServeProcess(const std::vector<std::string>& options) {
     dup2(out[1], STDOUT_FILENO);
     dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
     ::close(out[0]);
-    std::vector<std::string> words = {OUTRIDER_PROGRAM, "serve", "builtin", "--port", "0"};
+    std::vector<std::string> words = before;
+    for (const char* word : {OUTRIDER_PROGRAM, "serve", "builtin", "--port", "0"}) words.emplace_back(word);
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    execv(OUTRIDER_PROGRAM, arguments.data());
+    execvp(arguments.front(), arguments.data());
     _exit(127);
   }
   ::close(out[1]);
@@ -79,6 +80,8 @@ bool ServeProcess::wait_until_free() const {
   }
   return false;
 }
+
+void ServeProcess::send(int signal) const { kill(pid_, signal); }
 
 int ServeProcess::end(int signal) {
   int status = 0;

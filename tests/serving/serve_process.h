@@ -13,7 +13,9 @@ namespace outrider {
 
 class ServeProcess {
  public:
-  explicit ServeProcess(const std::vector<std::string>& options = {});
+  // `before`: a command that starts the program, as {"prlimit", "--nofile=48"}.
+  explicit ServeProcess(const std::vector<std::string>& options = {},
+                        const std::vector<std::string>& before = {});
   ~ServeProcess();
   ServeProcess(const ServeProcess&) = delete;
   ServeProcess& operator=(const ServeProcess&) = delete;
@@ -22,6 +24,7 @@ class ServeProcess {
   // These two wait at most a minute. False: timeout.
   bool wait_until_ready() const;
   bool wait_until_free() const;
+  void send(int signal) const;
   // Sends the signal and returns the status of waitpid().
   int end(int signal);
 

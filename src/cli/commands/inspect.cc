@@ -17,7 +17,9 @@
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
+#include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
+#include "open/device_choice.h"
 #include "open/drafter_report.h"
 #include "open/drafter_search.h"
 #include "open/parts.h"
@@ -65,17 +67,6 @@ Totals totals_of(const ModelFile& model) {
   return totals;
 }
 
-// The bytes that a token takes in the cache, in bf16.
-int64_t cache_bytes_per_token(const ModelConfig& config) {
-  int64_t bytes = 0;
-  for (const LayerBlocks& layer : make_layers(config)) {
-    const BlockCache cache = layer.mixer->cache();
-    const KvHeads heads = cache.heads.value_or(KvHeads{});
-    bytes += (cache.values_are_keys ? 1 : 2) * heads.count * cached_head_bytes(DType::kBF16, heads.dim);
-  }
-  return bytes;
-}
-
 // The bytes of a sequence's state, which do not depend on its length.
 int64_t state_bytes(const ModelConfig& config) {
   int64_t bytes = 0;
@@ -103,7 +94,7 @@ nlohmann::ordered_json config_json(const ModelConfig& config) {
           {"experts", config.experts.count},
           {"used_experts", config.experts.used},
           {"expert_ffn_size", config.experts.ffn_size},
-          {"cache_bytes_per_token", cache_bytes_per_token(config)},
+          {"cache_bytes_per_token", cache_bytes_per_token(config, DType::kBF16)},
           {"state_bytes", state_bytes(config)},
           {"max_context", config.max_context},
           {"rope_theta", config.ropes.front().theta},
@@ -191,7 +182,8 @@ Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineO
   const int64_t context =
       options.context > 0 ? options.context : std::min<int64_t>(model.config.max_context, 8192);
   OUTRIDER_TRY(const MemoryForecast forecast,
-               forecast_memory(model, options.memory_limit, context * cache_bytes_per_token(model.config)));
+               forecast_memory(model, options.memory_limit,
+                               context * cache_bytes_per_token(model.config, DType::kBF16)));
   nlohmann::ordered_json json;
   json["limit"] = options.memory_limit;
   json["needed"] = forecast.needed;
@@ -204,6 +196,21 @@ Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineO
   json["ms_per_pass"] = std::llround(1e3 * forecast.pass_seconds());
   json["tokens_per_second"] = 1 / forecast.pass_seconds();
   json["tokens_per_second_with_trees_of_3"] = kAcceptanceLength / forecast.pass_seconds();
+  return json;
+}
+
+// The machine that would compute the model, and the memory that it needs there: if it has its own.
+nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& options) {
+  const DeviceChoice choice = choose_device(options, model, {});
+  const DeviceNeeds needs = device_needs(options, model);
+  nlohmann::ordered_json json;
+  json["name"] = device_name(choice.device);
+  if (!choice.reason.empty()) json["not_a_gpu"] = choice.reason;
+  const std::string part = part_without_kernels(model.config);
+  if (!part.empty()) json["stays_on_cpu"] = "GPUs have no kernels for " + part + " layers yet";
+  json["gpu_weight_bytes"] = needs.weights;
+  json["gpu_cache_bytes"] = needs.cache;
+  json["context"] = needs.context;
   return json;
 }
 
@@ -280,10 +287,12 @@ Status run_inspect(const Settings& settings) {
   if (settings.json) {
     nlohmann::ordered_json json = model_json(model);
     json["drafters"] = drafters_json(drafter_lines(drafters));
+    json["device"] = device_json(model, settings.engine);
     if (memory) json["memory"] = *memory;
     write_output(json_line(json));
   } else {
-    write_output(model_text(model) + drafters_text(drafters) +
+    write_output(model_text(model) + drafters_text(drafters) + "\n" +
+                 section_text("device", device_json(model, settings.engine)) +
                  (memory ? "\n" + section_text("memory", *memory) : ""));
   }
   return {};

@@ -17,6 +17,8 @@
 #include "hub/local/local_models.h"
 #include "hub/remote/hub_reference.h"
 #include "hub/remote/quant_name.h"
+#include "models/backend/device/make_backends.h"
+#include "open/device_choice.h"
 #include "platform/machine_memory.h"
 
 namespace outrider {
@@ -25,8 +27,9 @@ namespace {
 // A model with all that its files say.
 struct ListedModel {
   LocalModel model;
-  std::string family;    // "llama"; of a drafter its method; empty: unknown
-  std::string obstacle;  // why it cannot run; empty: it can
+  std::string family;     // "llama"; of a drafter its method; empty: unknown
+  std::string obstacle;   // why it cannot run; empty: it can
+  int64_t gpu_bytes = 0;  // that it needs in the memory of a GPU; 0: it cannot run there
 };
 
 // The type that holds most of the bytes, in capitals as in the names of files.
@@ -39,7 +42,7 @@ std::string main_type(const ModelFile& file) {
 }
 
 ListedModel examine(LocalModel model) {
-  ListedModel listed{.model = std::move(model), .family = {}, .obstacle = {}};
+  ListedModel listed{.model = std::move(model), .family = {}, .obstacle = {}, .gpu_bytes = 0};
   auto found = open_head_or_files(listed.model.path);
   if (found.ok() && found->head) {
     listed.family = method_name(found->head->method);
@@ -52,6 +55,7 @@ ListedModel examine(LocalModel model) {
   }
   listed.family = file->config.family;
   if (listed.model.quant.empty()) listed.model.quant = main_type(*file);
+  if (part_without_kernels(file->config).empty()) listed.gpu_bytes = device_needs({}, *file).bytes();
   if (listed.model.bytes > machine_memory())
     listed.obstacle = fmt::format("larger than this machine's memory of {}", size_text(machine_memory()));
   return listed;
@@ -66,6 +70,7 @@ nlohmann::ordered_json models_json(const std::vector<ListedModel>& models) {
                     {"family", listed.family},
                     {"quant", listed.model.quant},
                     {"bytes", listed.model.bytes},
+                    {"gpu_bytes", listed.gpu_bytes},
                     {"runs", listed.obstacle.empty()},
                     {"reason", listed.obstacle}});
   }
@@ -75,13 +80,14 @@ nlohmann::ordered_json models_json(const std::vector<ListedModel>& models) {
 std::string models_text(const std::vector<ListedModel>& models) {
   size_t width = 4;
   for (const ListedModel& listed : models) width = std::max(width, listed.model.name.size());
-  std::string text = fmt::format("{:<{}}  {:<8} {:<8} {:>9}  {:<11} {}\n", "name", width, "family", "quant",
-                                 "size", "place", "runs");
+  std::string text = fmt::format("{:<{}}  {:<8} {:<8} {:>9} {:>9}  {:<11} {}\n", "name", width, "family",
+                                 "quant", "size", "on a GPU", "place", "runs");
   for (const ListedModel& listed : models) {
-    text += fmt::format("{:<{}}  {:<8} {:<8} {:>9}  {:<11} {}\n", listed.model.name, width,
+    text += fmt::format("{:<{}}  {:<8} {:<8} {:>9} {:>9}  {:<11} {}\n", listed.model.name, width,
                         listed.family.empty() ? "-" : listed.family,
                         listed.model.quant.empty() ? "-" : listed.model.quant, size_text(listed.model.bytes),
-                        listed.model.place, listed.obstacle.empty() ? "yes" : "no: " + listed.obstacle);
+                        listed.gpu_bytes == 0 ? "-" : size_text(listed.gpu_bytes), listed.model.place,
+                        listed.obstacle.empty() ? "yes" : "no: " + listed.obstacle);
   }
   return text;
 }

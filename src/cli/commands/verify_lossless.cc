@@ -10,6 +10,8 @@
 
 #include "base/counter_rng.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/compare_kernels.h"
+#include "cli/commands/verified_requests.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
@@ -20,12 +22,6 @@
 
 namespace outrider {
 namespace {
-
-// A way of choosing tokens, greedy or sampled.
-struct Mode {
-  std::string name;
-  SamplingParams sampling;
-};
 
 struct Difference {
   std::string prompt;
@@ -158,21 +154,6 @@ class Verifier {
   Proof proof_;
 };
 
-// Greedy, and also sampled if the acceptance rule guarantees the same text and not only the same
-// distribution.
-std::vector<Mode> modes_for(const Settings& settings) {
-  const SamplingParams& sampling = settings.request.sampling;
-  SamplingParams greedy = sampling;
-  greedy.temperature = 0;
-  std::vector<Mode> modes = {{"greedy", greedy}};
-  if (sampling.temperature > 0 && acceptance_rule(settings.engine) == AcceptanceRule::kCoupled) {
-    modes.push_back({fmt::format("sampled (temperature {}, top-p {}, seed {})", sampling.temperature,
-                                 sampling.top_p, sampling.seed),
-                     sampling});
-  }
-  return modes;
-}
-
 std::string shown(const std::optional<TokenId>& token) {
   return token ? fmt::format("{}", *token) : "the end";
 }
@@ -203,6 +184,7 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
   json["identical"] = !proof.difference.has_value();
   json["model"] = info.model_path;
   json["method"] = snake_name(info.drafter);
+  json["device"] = info.device;
   json["kernels"] = info.kernels;
   json["prompts"] = prompts;
   json["tokens"] = proof.tokens;
@@ -223,17 +205,6 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
                           {"plain", id_or_null(difference.plain)}, {"other", id_or_null(difference.other)}};
   }
   return json;
-}
-
-std::vector<Request> requests_for(const Settings& settings, const PreparedPrompts& prepared,
-                                  const SamplingParams& sampling) {
-  std::vector<Request> requests(prepared.records.size(), settings.request);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    requests[i].prompt = prepared.tokens[i];
-    requests[i].sampling = sampling;
-    requests[i].sampling.seed += i;
-  }
-  return requests;
 }
 
 Result<Proof> prove(const Settings& settings, Engine& engine, const PreparedPrompts& prepared) {
@@ -258,6 +229,7 @@ Status run_verify_lossless(const Settings& settings) {
     return usage_error(
         "verify-lossless expects acceptance coupled, rejection or block, found a lossy rule; leave it out");
   }
+  if (settings.verify.compares_kernels) return compare_kernels(settings);
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
   OUTRIDER_TRY(const Names names, names_of(settings, Unasked::kAuto));
   if (names.options.speculation.decoding_type == Method::kNone)

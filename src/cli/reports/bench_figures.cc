@@ -91,6 +91,7 @@ Figures over_all(const std::vector<PromptMeasurement>& prompts) {
 void add_engine(nlohmann::ordered_json& json, const EngineInfo& info) {
   json["model"] = info.model_path;
   json["weights"] = info.weights;
+  json["device"] = info.device;
   json["kernels"] = info.kernels;
   json["threads"] = info.threads;
   json["pinned"] = info.is_pinned;

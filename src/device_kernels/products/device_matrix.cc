@@ -195,4 +195,16 @@ Result<DeviceMatrix> device_matrix(const PackedMatrix& packed) {
   }
 }
 
+int64_t device_matrix_bytes(DType dtype, int64_t n, int64_t k) {
+  const int64_t panels = (n + kPanelFeatures - 1) / kPanelFeatures, chunks = (k + kChunk - 1) / kChunk;
+  constexpr int64_t kTileBytes = kTileWords * sizeof(int32_t), kHalf = sizeof(uint16_t);
+  if (dtype == DType::kI8) return panels * (chunks * kTileBytes + kPanelFeatures * int64_t{sizeof(float)});
+  if (block_elements(dtype) == 1)
+    return panels * kPanelFeatures * k * static_cast<int64_t>(block_bytes(dtype));
+  const CodeType type = code_type(dtype);
+  const int64_t tiles = type.bits == 4 ? (chunks + 1) / 2 : chunks;
+  const int64_t scales = k / type.group * kPanelFeatures * kHalf;
+  return panels * (tiles * kTileBytes + scales * (type.has_min ? 2 : 1) + int64_t{sizeof(float)});
+}
+
 }  // namespace outrider

@@ -53,4 +53,7 @@ struct DeviceMatrix {
 // The numbers of a matrix that a table packed for vectors, rounded as there. Error: another layout.
 Result<DeviceMatrix> device_matrix(const PackedMatrix& packed);
 
+// Bytes of a matrix [n, k] of that type in the memory of a device.
+int64_t device_matrix_bytes(DType dtype, int64_t n, int64_t k);
+
 }  // namespace outrider

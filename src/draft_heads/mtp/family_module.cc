@@ -45,8 +45,7 @@ class ModuleTensors {
     expected.push_back({names_.fc + ".weight", {hidden, 2 * hidden}});
     ModelFile file;
     file.path = head_.file.path;
-    file.mapped = head_.file.mapped;
-    file.stamps = head_.file.stamps;
+    file.files = head_.file.files;
     OUTRIDER_RETURN_IF_ERROR(attach_expected(
         std::move(expected), expected_lookup(stored, source, config, storage_.get()), storage_.get(), &file));
     file.storage = storage_;

@@ -2,13 +2,13 @@
 #include "formats/gguf/gguf_rope.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/portable_math.h"
 #include "base/quote.h"
 
 namespace outrider {
@@ -29,7 +29,7 @@ Result<std::vector<float>> read_row(const GgufFile& file, const ArchitectureKeys
 }
 
 double yarn_magnitude_of(double factor, double scale) {
-  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+  return factor <= 1 ? 1.0 : 0.1 * scale * portable_log(factor) + 1.0;
 }
 
 Status read_gguf_yarn(const ArchitectureKeys& keys, RopeScaling* scaling) {

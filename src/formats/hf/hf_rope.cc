@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/portable_math.h"
 #include "base/quote.h"
 
 namespace outrider {
@@ -46,7 +47,7 @@ Status read_llama3(const JsonObject& rope, RopeScaling* scaling) {
 }
 
 double yarn_magnitude(double factor, double scale) {
-  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+  return factor <= 1 ? 1.0 : 0.1 * scale * portable_log(factor) + 1.0;
 }
 
 Status read_yarn(const JsonObject& rope, RopeScaling* scaling) {
@@ -73,7 +74,7 @@ Status read_longrope(const JsonObject& rope, RopeScaling* scaling) {
   OUTRIDER_TRY(const auto stated, rope.number("attention_factor"));
   const double original = static_cast<double>(scaling->original_context);
   const double derived =
-      scaling->factor <= 1 ? 1.0 : std::sqrt(1 + std::log(scaling->factor) / std::log(original));
+      scaling->factor <= 1 ? 1.0 : std::sqrt(1 + portable_log(scaling->factor) / portable_log(original));
   scaling->attention_factor = stated.value_or(derived);
   return {};
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/portable_math.h"
 #include "base/quote.h"
 #include "formats/expert_traits.h"
 #include "formats/family_traits.h"
@@ -53,7 +54,7 @@ void derive_latent_attention(double magnitude, ModelConfig* config) {
   rope.rotated_dim = latent.rope_dim;
   double scale = 1 / std::sqrt(static_cast<double>(latent.query_dim()));
   if (magnitude != 0 && rope.scaling.kind != RopeScalingKind::kNone && rope.scaling.factor > 1) {
-    const double mscale = 0.1 * magnitude * std::log(rope.scaling.factor) + 1;
+    const double mscale = 0.1 * magnitude * portable_log(rope.scaling.factor) + 1;
     scale *= mscale * mscale;
   }
   config->scales.attention = scale;

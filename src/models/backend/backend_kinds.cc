@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "models/backend/device/emulated_backend.h"
+#include "models/backend/device/make_backends.h"
 #include "models/backend/host/host_backend.h"
 
 namespace outrider {
 
 std::vector<BackendKind>& backend_kinds() {
   static std::vector<BackendKind> kinds = {
+      {"cuda", make_cuda_backend},
       {"emulated", make_emulated_backend},
       {"cpu", make_host_backend},
   };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "models/backend/attention_shape.h"
@@ -28,6 +29,8 @@ class LayerBackend {
   virtual const DecoderWeights& weights() const = 0;
   // The memory of a cache that the operations read and write.
   virtual std::unique_ptr<KvStorage> make_storage(const KvShape& shape) = 0;
+  // Bytes that are free in its memory; nullopt: it uses this machine's.
+  virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   // From now on operations add their times to the profile; nullptr: to none.
   virtual void measure_into(PassProfile* profile) = 0;
   // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().

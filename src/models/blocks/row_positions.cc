@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks/row_positions.h"
 
-#include <cmath>
+#include "base/portable_math.h"
 
 namespace outrider {
 namespace {
@@ -37,7 +37,8 @@ void RowPositions::place(const ForwardBatch& batch) {
       ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
     if (query_factors_.empty()) continue;
     const auto periods = static_cast<float>((position + temperature_.offset) / temperature_.original_context);
-    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature_.beta) * std::log1p(periods);
+    const auto growth = static_cast<float>(portable_log1p(static_cast<double>(periods)));
+    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature_.beta) * growth;
   }
 }
 

@@ -70,7 +70,8 @@ PackedCache::PackedCache(const std::filesystem::path& folder, const ModelFile& f
   const std::filesystem::path& model = file.path;
   const std::string stem = (model.has_filename() ? model : model.parent_path()).stem().string();
   path_ = folder / (stem + "-" + std::string(kernels.name) + "-" + hash_text(description_) + ".packed");
-  for (const FileStamp& stamp : file.stamps) {
+  for (const MappedFile* mapped : file.files) {
+    const FileStamp& stamp = mapped->stamp();
     description_ += "file" + numbers({stamp.bytes, stamp.modified, stamp.changed}) + "\n";
   }
   description_.resize(whole_pages(description_.size()), '\n');
@@ -93,7 +94,7 @@ std::optional<MappedFile> PackedCache::open(ThreadPool& pool, bool loads_pages) 
     log_warning(mapped.error().message + "; packing the weights again");
     return std::nullopt;
   }
-  if (!fits(*mapped, pool, loads_pages)) {
+  if (!fits(*mapped, pool, loads_pages) || !mapped->check().ok()) {
     log_warning(path_.string() +
                 " is of another state of the model or of the engine, or damaged; packing the weights again");
     return std::nullopt;
@@ -149,8 +150,9 @@ bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
 }
 
 Status PackedCache::check_stamps() const {
-  for (const FileStamp& stamp : file_.stamps) {
-    if (!stamp.is_final) return io_error("the model was written only just now; the next start will do it");
+  for (const MappedFile* mapped : file_.files) {
+    if (!mapped->stamp().is_final)
+      return io_error("the model was written only just now; the next start will do it");
   }
   return make_directories(path_.parent_path());
 }
@@ -167,7 +169,7 @@ Status PackedCache::write() const {
   return write_durably(path_, [&](const ByteSink& sink) -> Status {
     OUTRIDER_RETURN_IF_ERROR(sink(description_));
     for (const PackingJob& job : jobs_) OUTRIDER_RETURN_IF_ERROR(write_matrix(job, sink));
-    return {};
+    return file_.check_files();
   });
 }
 
@@ -180,7 +182,7 @@ Status PackedCache::write(const std::function<Status(const PackingJob&)>& pack) 
       OUTRIDER_RETURN_IF_ERROR(write_matrix(job, sink));
       job.packed->data = Buffer();
     }
-    return {};
+    return file_.check_files();
   });
 }
 

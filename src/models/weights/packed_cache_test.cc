@@ -40,19 +40,29 @@ class PackedCacheTest : public testing::Test {
   };
   Loaded load(const fs::path& model, std::string_view kernels = "reference",
               std::optional<DType> weights = {}) {
+    const std::unique_ptr<Model> loaded = open(model, kernels, weights);
+    return {loaded->maps_weights(), logits(*loaded)};
+  }
+
+  std::unique_ptr<Model> open(const fs::path& model, std::string_view kernels = "reference",
+                              std::optional<DType> weights = {}) {
     const auto file = open_model(model);
     EXPECT_TRUE(file.ok()) << file.error().message;
-    const auto loaded = Model::load(
+    auto loaded = Model::load(
         *file,
         {.kernels = *select_kernels(kernels), .pool = &pool_, .weights = weights, .packed_cache = folder_});
     EXPECT_TRUE(loaded.ok()) << loaded.error().message;
-    KvShape shape = (*loaded)->kv_shape();
+    return std::move(loaded).value();
+  }
+
+  static std::vector<std::vector<float>> logits(Model& model) {
+    KvShape shape = model.kv_shape();
     shape.page_size = 16;
     shape.page_count = 1;
     KvCache cache(shape);
     KvSequence sequence = cache.open({});
     const std::vector<TokenId> tokens = {3, 1, 4, 1, 5};
-    return {(*loaded)->maps_weights(), run_chunk(**loaded, cache, sequence, tokens)};
+    return run_chunk(model, cache, sequence, tokens);
   }
 
   std::vector<fs::path> cached() const {
@@ -124,6 +134,31 @@ TEST_F(PackedCacheTest, ChangedModelIsPackedAgain) {
   EXPECT_EQ(again.logits, changed.logits);
   EXPECT_EQ(cached().size(), 1u);
   fs::remove_all(model);
+}
+
+TEST_F(PackedCacheTest, APassOverAFileThatChangedEnds) {
+  const auto end_pass = [&](const auto& change) {
+    fs::remove_all(folder_);
+    load(model_data("llama"));
+    const std::unique_ptr<Model> model = open(model_data("llama"));
+    ASSERT_TRUE(model->maps_weights());
+    const auto before = logits(*model);
+    wait_for_stamps();
+    change(cached().front());
+    EXPECT_THROW(logits(*model), ReadFailure);
+    EXPECT_THROW(logits(*model), ReadFailure);
+    // The next start packs the weights again.
+    EXPECT_EQ(load(model_data("llama")).logits, before);
+  };
+  end_pass([](const fs::path& path) { fs::resize_file(path, 4096); });
+  end_pass([](const fs::path& path) { fs::resize_file(path, 0); });
+  end_pass([](const fs::path& path) { write_file(path, std::string(fs::file_size(path), '\0')); });
+  // Others remove files from the folder while they are mapped.
+  fs::remove_all(folder_);
+  const Loaded first = load(model_data("llama"));
+  const std::unique_ptr<Model> model = open(model_data("llama"));
+  fs::remove(cached().front());
+  EXPECT_EQ(logits(*model), first.logits);
 }
 
 TEST_F(PackedCacheTest, ModelWrittenJustNowIsNotTrustedYet) {

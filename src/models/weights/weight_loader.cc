@@ -224,7 +224,7 @@ Result<WeightMemory> WeightLoader::pack_all() {
   const size_t bytes = std::exchange(planned_bytes_, 0);
   for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
   // Random weights have no file with a stamp that could tell that they changed.
-  const bool is_cached = !options_.packed_cache.empty() && !file_.stamps.empty();
+  const bool is_cached = !options_.packed_cache.empty() && !file_.files.empty();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
   if (is_cached) {
     if (std::optional<MappedFile> mapped = cache.open(*options_.pool)) {
@@ -237,6 +237,7 @@ Result<WeightMemory> WeightLoader::pack_all() {
   }
   WeightMemory memory;
   OUTRIDER_TRY(memory.buffer, pack(jobs, bytes));
+  OUTRIDER_RETURN_IF_ERROR(file_.check_files());
   if (is_cached) {
     if (const Status written = cache.write(); !written.ok()) {
       log_warning("packed weights are not kept: " + written.error().message);
@@ -246,9 +247,9 @@ Result<WeightMemory> WeightLoader::pack_all() {
 }
 
 Status WeightLoader::pack_to_file(const PackedCache& cache) const {
-  if (options_.packed_cache.empty() || file_.stamps.empty()) {
+  if (options_.packed_cache.empty() || file_.files.empty()) {
     return usage_error("a limit of memory needs a model in files and a folder for packed weights, found " +
-                       std::string(file_.stamps.empty() ? "random weights" : "none; set --packed-cache"));
+                       std::string(file_.files.empty() ? "random weights" : "none; set --packed-cache"));
   }
   if (cache.exists(*options_.pool)) return {};
   log_info("packing the weights into " + cache.path().string());

@@ -42,6 +42,9 @@ struct Projection {
 struct WeightMemory {
   std::optional<MappedFile> file = {};
   Buffer buffer = {};  // empty where there is a file
+
+  // Error: the file has changed, so that the last pass may not have read the packed weights.
+  Status check() const { return file ? file->check() : Status(); }
 };
 
 // Matrices that stay in a file of packed weights until they are needed.

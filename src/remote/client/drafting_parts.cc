@@ -12,6 +12,7 @@
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "open/device_choice.h"
 #include "open/resolved.h"
 #include "remote/protocol/vocabulary.h"
 
@@ -43,7 +44,8 @@ Result<std::unique_ptr<Model>> open_ends(const ModelFile& file, const EngineOpti
                             .pool = pool,
                             .weights = storage_type(options.weights),
                             .context = options.context,
-                            .first_layer = file.config.layer_count - layers});
+                            .first_layer = file.config.layer_count - layers,
+                            .device = backend_name(options.device)});
 }
 
 DrafterContext context_of(const DraftingParts& parts, const ModelFile& file, const EngineOptions& options,
@@ -61,7 +63,8 @@ DrafterContext context_of(const DraftingParts& parts, const ModelFile& file, con
           .kernels = kernels,
           .pool = parts.pool.get(),
           .weights = storage_type(options.weights),
-          .user_drafter = nullptr};
+          .user_drafter = nullptr,
+          .device = backend_name(options.device)};
 }
 
 Status open_text(DraftingParts& parts, const ModelFile& file) {
@@ -74,12 +77,13 @@ Status open_text(DraftingParts& parts, const ModelFile& file) {
 }  // namespace
 
 Result<DraftingParts> open_drafting(Names names) {
-  OUTRIDER_TRY(const OpenedFiles files, open_files(std::move(names)));
+  OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
+  take_device(files.names.options, files.target, files.drafts);
   const EngineOptions& options = files.names.options;
   const ModelFile& file = files.target;
   OUTRIDER_TRY(const SpeculativeOptions speculation, resolve_speculation(options.speculation, files.drafts));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(speculation));
-  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(options.kernels));
+  OUTRIDER_TRY(const KernelTable* kernels, kernels_of(options));
   const int threads = options.threads != 0
                           ? options.threads
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

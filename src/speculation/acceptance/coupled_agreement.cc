@@ -2,9 +2,9 @@
 #include "speculation/acceptance/coupled_agreement.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "base/portable_math.h"
 #include "sampling/distribution.h"
 
 namespace outrider {
@@ -16,7 +16,7 @@ constexpr double kNegligible = 1e-9;
 
 // probability^(1 / temperature), 0 for a negligible probability.
 double heated(double probability, double temperature) {
-  return probability < kNegligible ? 0.0 : std::pow(probability, 1.0 / temperature);
+  return probability < kNegligible ? 0.0 : portable_exp(portable_log(probability) / temperature);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/portable_math.h"
 #include "sampling/distribution.h"
 #include "speculation/acceptance/node_choice.h"
 
@@ -29,7 +30,7 @@ NodeChoice choose_relaxed(const ReachedNode& reached, const SpeculativeOptions& 
       *std::max_element(distribution.probabilities.begin(), distribution.probabilities.end());
   const double min = options.relaxed.space == RelaxedSpace::kProbability
                          ? largest - options.relaxed.delta
-                         : largest * std::exp(-options.relaxed.delta);
+                         : largest * portable_exp(-options.relaxed.delta);
   double best = 0.0;
   for (int child = next_child(tree, reached.node, reached.node); child != kNoChild;
        child = next_child(tree, reached.node, child)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
+#include "base/portable_math.h"
 #include "sampling/distribution.h"
 #include "speculation/acceptance/node_choice.h"
 
@@ -11,8 +11,8 @@ namespace {
 // exp(-H) with the entropy H in nats.
 double typical_probability(const Distribution& distribution) {
   double sum = 0.0;
-  for (const double p : distribution.probabilities) sum += p > 0.0 ? p * std::log(p) : 0.0;
-  return std::exp(sum);
+  for (const double p : distribution.probabilities) sum += p > 0.0 ? p * portable_log(p) : 0.0;
+  return portable_exp(sum);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "sampling/token_mask.h"
 #include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/proposal.h"
@@ -21,7 +22,7 @@ constexpr int kRivals = 8;
 // -sum p log p, in nats.
 double entropy(const Distribution& distribution) {
   double sum = 0.0;
-  for (const double p : distribution.probabilities) sum -= p > 0.0 ? p * std::log(p) : 0.0;
+  for (const double p : distribution.probabilities) sum -= p > 0.0 ? p * portable_log(p) : 0.0;
   return sum;
 }
 

@@ -82,7 +82,9 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 
 DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                              DecoderWeights weights)
-    : device_(device), host_(config, options, std::move(weights)), ops_(device) {}
+    : device_(device), host_(config, options, std::move(weights)), ops_(device) {
+  for (const Projection* projection : host_.weights().list().projections) ops_.upload(*projection);
+}
 
 DeviceBackend::~DeviceBackend() {
   for (const auto& [address, count] : allocated_) device_.release(address);

@@ -16,13 +16,14 @@ namespace outrider {
 // copies of their rows.
 class DeviceBackend final : public LayerBackend {
  public:
-  // The device must outlive the backend.
+  // The device must outlive the backend. Throws std::bad_alloc when it has no room for the weights.
   DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                 DecoderWeights weights);
   ~DeviceBackend() override;
 
   const DecoderWeights& weights() const override { return host_.weights(); }
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override;
+  std::optional<int64_t> free_bytes() const override { return device_.free_bytes(); }
   void measure_into(PassProfile* profile) override { profile_ = profile; }
   void reserve(int64_t /*rows*/, int64_t /*logits_rows*/) override {}
   void reserve_product(const Projection& /*projection*/, int64_t /*rows*/) override {}

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "device/cuda_device.h"
 #include "device/emulated_device.h"
-#include "models/backend/device/emulated_backend.h"
+#include "device/fake_cuda_driver.h"
+#include "models/backend/device/make_backends.h"
 #include "models/decoder.h"
 #include "models/model_test_data.h"
 
@@ -15,8 +17,8 @@ namespace {
 // The tables of this machine with the arithmetic of devices.
 std::vector<const KernelTable*> device_tables() {
   std::vector<const KernelTable*> tables;
-  for (const char* name : {"avx2_portable", "avx512"}) {
-    if (const auto table = select_kernels(name); table.ok()) tables.push_back(*table);
+  for (const std::string_view name : available_kernels()) {
+    if (has_portable_bits(name)) tables.push_back(*select_kernels(name));
   }
   return tables;
 }
@@ -80,6 +82,49 @@ TEST(DeviceBackend, EveryTypeOfWeightsAndEntries) {
     for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0})
       expect_bits_of_host({"llama", weights, entries});
   }
+}
+
+// Passes as a GPU gets them from the driver, whose launches are emulated.
+TEST(DeviceBackend, AGpuGetsTheSameLaunches) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const CudaDriver driver = fake_cuda_driver();
+  fake_cuda().kernel = [](std::string_view name) {
+    for (int i = 0; i <= static_cast<int>(KernelName::kAttentionQ8); ++i) {
+      const DeviceKernel& kernel = device_kernel(static_cast<KernelName>(i));
+      if (kernel.name == name) return &kernel;
+    }
+    return static_cast<const DeviceKernel*>(nullptr);
+  };
+  const std::vector<CudaImage> images = {{.major = 9, .code = "code"}};
+  FoundCuda found = find_cuda_device(driver, images, 13000);
+  ASSERT_NE(found.device, nullptr) << found.problem;
+  for (const auto& [weights, entries] :
+       {std::pair(DType::kQ4_0, DType::kBF16), {DType::kI8, DType::kQ8_0}, {DType::kBF16, DType::kF32}}) {
+    const DeviceCase one{"gemma2", weights, entries};
+    EXPECT_EQ(numbers_of(one, *device_tables().back(), found.device.get()),
+              numbers_of(one, *device_tables().back(), nullptr));
+  }
+  EXPECT_GT(fake_cuda().launches.size(), 100U);
+  EXPECT_EQ(fake_cuda().allocated, 0U);
+}
+
+TEST(DeviceBackend, TooLittleMemoryIsOneLine) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const CudaDriver driver = fake_cuda_driver();
+  const std::vector<CudaImage> images = {{.major = 9, .code = "code"}};
+  FoundCuda found = find_cuda_device(driver, images, 13000);
+  ASSERT_NE(found.device, nullptr) << found.problem;
+  ThreadPool pool(1);
+  auto file = open_model(model_data("llama"));
+  ASSERT_TRUE(file.ok());
+  const ModelOptions options{.kernels = device_tables().front(), .pool = &pool, .weights = {}};
+  fake_cuda().memory = 1000;
+  const auto backend = make_device_backend(*found.device, file->config, options,
+                                           [&] { return load_decoder_weights(*file, options); });
+  ASSERT_FALSE(backend.ok());
+  EXPECT_NE(backend.error().message.find("the cuda device has 0 MB free, and the weights need 1 MB"),
+            std::string::npos)
+      << backend.error().message;
 }
 
 TEST(DeviceBackend, PartsWithoutKernelsAreRefusedByName) {

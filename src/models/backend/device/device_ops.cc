@@ -163,6 +163,10 @@ void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
           .shared_bytes = simt::FloatMemory::kBytes});
 }
 
+void DeviceOps::upload(const Projection& projection) {
+  for (const PackedMatrix& part : projection.parts) weights_.matrix(part);
+}
+
 void DeviceOps::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
   if (rows == 0) return;
   int64_t column = 0;

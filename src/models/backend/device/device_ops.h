@@ -38,6 +38,9 @@ class DeviceOps {
  public:
   explicit DeviceOps(Device& device);
 
+  // Brings the matrices to the device, where they would else come with their first product.
+  void upload(const Projection& projection);
+
   // y[rows, n] = x[rows, k] W' + bias
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
 

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/portable_math.h"
+
 namespace outrider {
 namespace {
 
@@ -183,7 +185,7 @@ void HostBackend::clamp(float limit, FloatAddress x, int64_t count) { ops_.clamp
 void HostBackend::gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) {
   for (int64_t r = 0; r < rows; ++r) {
     float* row = at(x) + r * dim;
-    const float factor = 1 / (1 + std::exp(-at(gates)[r]));
+    const float factor = portable_sigmoid(at(gates)[r]);
     for (int64_t d = 0; d < dim; ++d) row[d] *= factor;
   }
 }
@@ -223,7 +225,7 @@ void HostBackend::add_silu(const AddSilu& args) {
       const float* x = at(args.x) + (row * args.groups + group) * args.dim;
       const float* residual = at(args.residual) + row * args.dim;
       float* y = at(args.y) + i * args.dim;
-      for (int64_t d = 0; d < args.dim; ++d) y[d] = residual[d] + x[d] / (1.0F + std::exp(-x[d]));
+      for (int64_t d = 0; d < args.dim; ++d) y[d] = residual[d] + x[d] / (1.0F + portable_exp(-x[d]));
     }
   });
 }

@@ -2,7 +2,8 @@
 #include "models/backend/host/layer_ops.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/portable_math.h"
 
 namespace outrider {
 namespace {
@@ -215,7 +216,7 @@ void LayerOps::gate(const float* gates, float* x, int64_t numbers) const {
   const OperationTimer timer = time("activation", moves(3 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
-    for (int64_t i = share.begin; i < share.end; ++i) x[i] *= 1 / (1 + std::exp(-gates[i]));
+    for (int64_t i = share.begin; i < share.end; ++i) x[i] *= portable_sigmoid(gates[i]);
   });
 }
 

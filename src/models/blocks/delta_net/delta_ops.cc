@@ -5,14 +5,17 @@
 #include <cmath>
 #include <string>
 
+#include "base/portable_math.h"
+
 namespace outrider {
 namespace {
 
 constexpr Worker kOneWorker{0, 1};
 constexpr float kNormEpsilon = 1e-6F;  // of the lengths of queries and keys
 
-float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
-float logistic(float x) { return 1 / (1 + std::exp(-x)); }
+float softplus(float x) {
+  return x > 20 ? x : static_cast<float>(portable_log1p(portable_exp(static_cast<double>(x))));
+}
 
 }  // namespace
 
@@ -166,8 +169,8 @@ class DeltaShare {
     args.q = convolved;
     args.k = convolved + traits_.key_dim;
     args.v = convolved + 2 * traits_.key_dim + index * traits_.value_dim;
-    args.rate = logistic(rates[head]);
-    args.decay = std::exp(net_.decay[head] * softplus(times[head] + net_.time_bias[head]));
+    args.rate = portable_sigmoid(rates[head]);
+    args.decay = portable_exp(net_.decay[head] * softplus(times[head] + net_.time_bias[head]));
     args.key_dim = traits_.key_dim;
     args.value_dim = traits_.value_dim;
     return args;
@@ -237,7 +240,7 @@ Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const Lay
       loader.read_columns(name + "conv1d.weight", delta.conv_size(), delta.taps, net.taps));
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "dt.bias", delta.value_heads, net.time_bias));
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "decay.weight", delta.value_heads, net.decay));
-  for (float& decay : net.decay) decay = delta.has_logs ? -std::exp(decay) : decay;
+  for (float& decay : net.decay) decay = delta.has_logs ? -portable_exp(decay) : decay;
   return loader.read_vector(name + "norm.weight", delta.value_dim, net.norm);
 }
 

@@ -8,12 +8,12 @@
 #include <numeric>
 #include <utility>
 
+#include "base/portable_math.h"
+
 namespace outrider {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 // Puts the indices of the `count` largest values first, best first.
 void rank(std::span<const float> values, int64_t count, std::span<int32_t> indices) {
@@ -28,7 +28,7 @@ void rank(std::span<const float> values, int64_t count, std::span<int32_t> indic
 void choice_values(const RouterRow& row, std::span<float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const float output = row.outputs[i];
-    const float value = row.choice_bias.empty() ? output : sigmoid(output) + row.choice_bias[i];
+    const float value = row.choice_bias.empty() ? output : portable_sigmoid(output) + row.choice_bias[i];
     values[i] = std::isnan(value) ? kLowest : value;
   }
 }
@@ -55,7 +55,7 @@ void keep_best_groups(const ExpertTraits& traits, std::span<float> values) {
 // The weight of an output before it is divided by the sum of some.
 float raw_weight(RouterWeights rule, float output, float largest) {
   const bool is_softmax = rule == RouterWeights::kSoftmax || rule == RouterWeights::kSoftmaxOfChosen;
-  return is_softmax ? std::exp(output - largest) : sigmoid(output);
+  return is_softmax ? portable_exp(output - largest) : portable_sigmoid(output);
 }
 
 float weight_divisor(const RouterRow& row, std::span<const int32_t> chosen, float largest) {

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/backend/device/emulated_backend.h"
+#include "models/backend/device/make_backends.h"
 
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "device/emulated_device.h"
+#include "device_kernels/cuda_images.h"
 #include "models/backend/device/device_backend.h"
 
 namespace outrider {
 namespace {
 
-// Whether a table has the arithmetic of devices.
-bool is_portable(std::string_view kernels) { return kernels == "avx2_portable" || kernels == "avx512"; }
+std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) + " MB"; }
+
+Error memory_error(const Device& device, std::string_view device_name, int64_t needed) {
+  return resource_error(std::string(device_name) + " has " + megabytes(device.free_bytes().value_or(0)) +
+                        " free, and the weights need " + megabytes(needed + 999'999) +
+                        "; choose a smaller model or weight type, or leave out --device");
+}
 
 }  // namespace
 
@@ -26,7 +34,7 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
                                                           const ModelOptions& options,
                                                           const LoadWeights& load) {
   const std::string device_name = "the " + std::string(device.name()) + " device";
-  if (!is_portable(options.kernels->name)) {
+  if (!has_portable_bits(options.kernels->name)) {
     return usage_error(device_name + " has the arithmetic of the tables avx2_portable and avx512, found " +
                        std::string(options.kernels->name) + "; choose one with --kernels");
   }
@@ -37,13 +45,28 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
   if (!options.part.is_whole() || options.streams_layers)
     return usage_error(device_name + " needs the whole network; leave out ranks and --memory");
   OUTRIDER_TRY(DecoderWeights weights, load());
-  return std::unique_ptr<LayerBackend>(
-      std::make_unique<DeviceBackend>(device, config, options, std::move(weights)));
+  const int64_t needed = weights.list().bytes();
+  if (needed > device.free_bytes().value_or(needed)) return memory_error(device, device_name, needed);
+  try {
+    return std::unique_ptr<LayerBackend>(
+        std::make_unique<DeviceBackend>(device, config, options, std::move(weights)));
+  } catch (const std::bad_alloc&) {
+    return memory_error(device, device_name, needed);
+  }
 }
 
 Result<const KernelTable*> select_device_kernels() {
-  auto table = select_kernels("avx512");
-  return table.ok() ? table : select_kernels("avx2_portable");
+  const std::vector<std::string_view> names = available_kernels();
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    if (has_portable_bits(*name)) return select_kernels(*name);
+  }
+  return usage_error(
+      "devices need a processor with AVX2, AVX-512 or NEON, found one without; leave out --device");
+}
+
+const FoundCuda& found_cuda() {
+  static const FoundCuda found = find_cuda_device(open_cuda_driver(), cuda_images(), kCudaVersion);
+  return found;
 }
 
 Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
@@ -51,6 +74,14 @@ Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& c
                                                             const LoadWeights& load) {
   static EmulatedDevice device({});
   return make_device_backend(device, config, options, load);
+}
+
+Result<std::unique_ptr<LayerBackend>> make_cuda_backend(const ModelConfig& config,
+                                                        const ModelOptions& options,
+                                                        const LoadWeights& load) {
+  const FoundCuda& cuda = found_cuda();
+  if (!cuda.device) return resource_error("--device cuda: " + cuda.problem + "; or leave out --device");
+  return make_device_backend(*cuda.device, config, options, load);
 }
 
 }  // namespace outrider

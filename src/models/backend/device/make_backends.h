@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "device/cuda_device.h"
 #include "device/device.h"
 #include "models/backend/layer_backend.h"
 #include "models/decoder_weights.h"
@@ -14,7 +15,8 @@ namespace outrider {
 std::string part_without_kernels(const ModelConfig& config);
 
 // The backend of a network on a device. Errors: a part without kernels, ranks that share the network, weights
-// that are not all in memory, a kernel table with other arithmetic than devices have.
+// that are not all in memory or do not fit into the device's, a kernel table with other arithmetic than
+// devices have.
 Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
                                                           const ModelOptions& options,
                                                           const LoadWeights& load);
@@ -22,9 +24,15 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
 // The fastest table of this machine with the arithmetic of devices. Error: it has none.
 Result<const KernelTable*> select_device_kernels();
 
-// Makes the backend of a BackendKind: all networks of the program are on one emulated device.
+// The first GPU of this machine, opened once.
+const FoundCuda& found_cuda();
+
+// These make the backend of a BackendKind: all networks of the program are on one device. Error: there is no
+// usable GPU.
 Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
                                                             const ModelOptions& options,
                                                             const LoadWeights& load);
+Result<std::unique_ptr<LayerBackend>> make_cuda_backend(const ModelConfig& config,
+                                                        const ModelOptions& options, const LoadWeights& load);
 
 }  // namespace outrider

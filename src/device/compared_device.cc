@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/compared_device.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <set>
+
+#include "base/check.h"
+
+namespace outrider {
+
+DeviceAddress ComparedDevice::allocate(int64_t bytes) {
+  const DeviceAddress address = tested_.allocate(bytes);
+  allocations_[address] = {oracle_.allocate(bytes), bytes};
+  tested_.fill(address, std::byte{0xFF}, bytes);  // as the emulation's
+  return address;
+}
+
+void ComparedDevice::release(DeviceAddress memory) {
+  if (memory == 0) return;
+  oracle_.release(emulated(memory));
+  allocations_.erase(memory);
+  tested_.release(memory);
+}
+
+ComparedDevice::Allocation ComparedDevice::allocation_of(DeviceAddress address) const {
+  const auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return allocations_.end();
+  const auto found = std::prev(after);
+  return address - found->first < static_cast<DeviceAddress>(found->second.bytes) ? found
+                                                                                  : allocations_.end();
+}
+
+DeviceAddress ComparedDevice::emulated(DeviceAddress address) const {
+  const Allocation found = allocation_of(address);
+  OUTRIDER_CHECK(found != allocations_.end());
+  return found->second.emulated + (address - found->first);
+}
+
+void ComparedDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
+  if (bytes.empty()) return;
+  tested_.upload(bytes, to);
+  oracle_.upload(bytes, emulated(to));
+}
+
+void ComparedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
+  tested_.download(from, bytes);
+}
+
+void ComparedDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
+  if (bytes <= 0) return;
+  tested_.copy(from, to, bytes);
+  oracle_.copy(emulated(from), emulated(to), bytes);
+}
+
+void ComparedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
+  if (bytes <= 0) return;
+  tested_.fill(to, value, bytes);
+  oracle_.fill(emulated(to), value, bytes);
+}
+
+void ComparedDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
+  // Words of the arguments that name memory of the device are addresses; other numbers are far below.
+  std::vector<std::byte> translated(kernel.args_bytes);
+  std::memcpy(translated.data(), args, kernel.args_bytes);
+  std::set<DeviceAddress> named;
+  for (size_t i = 0; i + sizeof(DeviceAddress) <= translated.size(); i += sizeof(DeviceAddress)) {
+    DeviceAddress address;
+    std::memcpy(&address, translated.data() + i, sizeof(address));
+    const Allocation found = allocation_of(address);
+    if (found == allocations_.end()) continue;
+    named.insert(found->first);
+    address = emulated(address);
+    std::memcpy(translated.data() + i, &address, sizeof(address));
+  }
+  tested_.launch(kernel, args, shape);
+  oracle_.launch(kernel, translated.data(), shape);
+  Comparison& comparison = comparisons_[kernel.name];
+  ++comparison.launches;
+  for (const DeviceAddress address : named) compare(allocations_.at(address), address, comparison);
+}
+
+void ComparedDevice::compare(const Twin& twin, DeviceAddress address, Comparison& comparison) {
+  std::vector<std::byte> found(static_cast<size_t>(twin.bytes)), expected(found.size());
+  tested_.download(address, found);
+  oracle_.download(twin.emulated, expected);
+  comparison.words += twin.bytes / 4;
+  if (found == expected) return;
+  for (size_t i = 0; i + 4 <= found.size(); i += 4) {
+    float a, b;
+    std::memcpy(&a, &found[i], sizeof(a));
+    std::memcpy(&b, &expected[i], sizeof(b));
+    const bool same = std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+    if (same || (std::isnan(a) && std::isnan(b))) continue;
+    if (comparison.differing++ == 0) {
+      comparison.first = "word " + std::to_string(i / 4) + " of " + std::to_string(twin.bytes / 4) + " is " +
+                         std::to_string(a) + ", expected " + std::to_string(b);
+    }
+  }
+  tested_.upload(expected, address);
+}
+
+}  // namespace outrider

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kUsualSharedBytes = 48 << 10;  // a function that uses more must say so
+constexpr int kThreads = 32;                 // of a warp
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// The images that run on a GPU: of the closest capability below its own.
+std::vector<CudaImage> fitting_images(std::span<const CudaImage> images, int major, int minor) {
+  const auto fits = [&](const CudaImage& image) {
+    if (image.is_ptx) return image.major < major || (image.major == major && image.minor <= minor);
+    return image.major == major && image.minor <= minor;
+  };
+  const auto rank = [](const CudaImage& image) {
+    return (image.is_ptx ? 0 : 1000) + image.major * 10 + image.minor;
+  };
+  int best = -1;
+  for (const CudaImage& image : images) {
+    if (fits(image)) best = std::max(best, rank(image));
+  }
+  std::vector<CudaImage> chosen;
+  std::ranges::copy_if(images, std::back_inserter(chosen),
+                       [&](const CudaImage& image) { return fits(image) && rank(image) == best; });
+  return chosen;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver,
+                                                     std::span<const CudaImage> images) {
+  int device = 0, major = 0, minor = 0;
+  std::array<char, 128> name = {};
+  CudaDriver::Handle context = nullptr;
+  int code = driver.device_get(&device, 0);
+  if (code == 0) code = driver.device_name(name.data(), static_cast<int>(name.size()) - 1, device);
+  if (code == 0) code = driver.device_attribute(&major, kCudaMajor, device);
+  if (code == 0) code = driver.device_attribute(&minor, kCudaMinor, device);
+  if (code == 0) code = driver.retain_primary_context(&context, device);
+  if (code == 0) code = driver.set_current_context(context);
+  if (code != 0) return resource_error("the GPU cannot be used: " + driver.text_of(code));
+  const std::vector<CudaImage> fitting = fitting_images(images, major, minor);
+  if (fitting.empty()) {
+    return resource_error(std::string(name.data()) + " has compute capability " + std::to_string(major) +
+                          "." + std::to_string(minor) + ", expected 8.0 or later");
+  }
+  std::unique_ptr<CudaDevice> opened(new CudaDevice(driver, name.data(), context));
+  OUTRIDER_RETURN_IF_ERROR(opened->load(fitting));
+  return opened;
+}
+
+Status CudaDevice::load(std::span<const CudaImage> images) {
+  for (const CudaImage& image : images) {
+    const int code = driver_.load_module(&modules_.emplace_back(), image.code);
+    if (code != 0) return resource_error("the GPU does not take the kernels: " + driver_.text_of(code));
+  }
+  return {};
+}
+
+void CudaDevice::expect(int code, std::string_view call) const {
+  if (code == 0) return;
+  log_warning("the GPU failed at " + std::string(call) + ": " + driver_.text_of(code));
+  OUTRIDER_CHECK(code == 0);
+}
+
+void CudaDevice::enter() const { expect(driver_.set_current_context(context_), "cuCtxSetCurrent"); }
+
+std::optional<int64_t> CudaDevice::free_bytes() const {
+  enter();
+  size_t free = 0, total = 0;
+  expect(driver_.memory_info(&free, &total), "cuMemGetInfo");
+  return static_cast<int64_t>(free);
+}
+
+DeviceAddress CudaDevice::allocate(int64_t bytes) {
+  enter();
+  CudaDriver::Address address = 0;
+  const int code = driver_.allocate(&address, static_cast<size_t>(bytes));
+  if (code == kCudaOutOfMemory) throw std::bad_alloc();
+  expect(code, "cuMemAlloc");
+  return static_cast<DeviceAddress>(address);
+}
+
+void CudaDevice::release(DeviceAddress memory) {
+  if (memory == 0) return;
+  enter();
+  expect(driver_.release(memory), "cuMemFree");
+}
+
+void CudaDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
+  if (bytes.empty()) return;
+  enter();
+  expect(driver_.upload(to, bytes.data(), bytes.size()), "cuMemcpyHtoD");
+}
+
+void CudaDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
+  if (bytes.empty()) return;
+  enter();
+  expect(driver_.download(bytes.data(), from, bytes.size()), "cuMemcpyDtoH");
+}
+
+void CudaDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
+  if (bytes <= 0 || from == to) return;
+  enter();
+  expect(driver_.copy(to, from, static_cast<size_t>(bytes), nullptr), "cuMemcpyDtoD");
+}
+
+void CudaDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
+  if (bytes <= 0) return;
+  enter();
+  expect(driver_.fill(to, std::to_integer<unsigned char>(value), static_cast<size_t>(bytes), nullptr),
+         "cuMemsetD8");
+}
+
+CudaDriver::Handle CudaDevice::function_of(const DeviceKernel& kernel, int shared_bytes) {
+  const std::lock_guard lock(mutex_);
+  CudaDriver::Handle& function = functions_[kernel.name];
+  const std::string name = "outrider_" + std::string(kernel.name);
+  for (size_t i = 0; i < modules_.size() && function == nullptr; ++i) {
+    if (driver_.get_function(&function, modules_[i], name.c_str()) != 0) function = nullptr;
+  }
+  if (function == nullptr) log_warning("the GPU's code has no " + name);
+  OUTRIDER_CHECK(function != nullptr);
+  if (shared_bytes > kUsualSharedBytes)
+    expect(driver_.set_function_attribute(function, kCudaSharedBytes, shared_bytes), "cuFuncSetAttribute");
+  return function;
+}
+
+void CudaDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
+  if (shape.blocks == 0) return;  // which the driver refuses
+  enter();
+  const CudaDriver::Handle function = function_of(kernel, shape.shared_bytes);
+  void* arguments[] = {const_cast<void*>(args)};
+  expect(driver_.launch(function, static_cast<unsigned>(shape.blocks), 1, 1,
+                        static_cast<unsigned>(shape.warps * kThreads), 1, 1,
+                        static_cast<unsigned>(shape.shared_bytes), nullptr, arguments, nullptr),
+         kernel.name);
+}
+
+int64_t CudaDevice::record_event() {
+  enter();
+  CudaDriver::Handle event = nullptr;
+  expect(driver_.create_event(&event, 0), "cuEventCreate");
+  expect(driver_.record_event(event, nullptr), "cuEventRecord");
+  const std::lock_guard lock(mutex_);
+  events_.push_back(event);
+  return std::ssize(events_) - 1;
+}
+
+double CudaDevice::ms_between(int64_t first, int64_t second) {
+  enter();
+  const std::lock_guard lock(mutex_);
+  const CudaDriver::Handle from = events_[static_cast<size_t>(first)],
+                           to = events_[static_cast<size_t>(second)];
+  expect(driver_.wait_for_event(to), "cuEventSynchronize");
+  float ms = 0;
+  expect(driver_.elapsed_ms(&ms, from, to), "cuEventElapsedTime");
+  return static_cast<double>(ms);
+}
+
+FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const CudaImage> images, int version) {
+  if (!driver.ok()) return {.problem = driver.error().message};
+  const int code = driver->init(0);
+  int count = 0;
+  if (code == 0) driver->device_count(&count);
+  if (code == kCudaNoDevice || (code == 0 && count == 0))
+    return {.problem = "there is a driver of NVIDIA and no GPU"};
+  if (code != 0) return {.has_driver = true, .problem = "NVIDIA's driver fails: " + driver->text_of(code)};
+  if (version == 0) {
+    return {.has_driver = true,
+            .problem = "this program was built without code for GPUs; build it where nvcc is"};
+  }
+  int found = 0;
+  driver->driver_version(&found);
+  if (found / 1000 < version / 1000) {
+    return {.has_driver = true,
+            .problem = "NVIDIA's driver is for CUDA " + version_text(found) + ", expected " +
+                       version_text(version / 1000 * 1000) + " or later; update the driver"};
+  }
+  auto device = CudaDevice::open(*driver, images);
+  if (!device.ok()) return {.has_driver = true, .problem = device.error().message};
+  return {.has_driver = true, .device = std::move(*device)};
+}
+
+}  // namespace outrider

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/cuda_driver.h"
+#include "device/device.h"
+
+namespace outrider {
+
+// Some kernels, compiled for GPUs of a compute capability and later ones of the same major version; PTX, for
+// all later ones.
+struct CudaImage {
+  int major = 0;
+  int minor = 0;
+  bool is_ptx = false;
+  const void* code = nullptr;
+};
+
+// A GPU behind NVIDIA's driver. Kernels, copies and fills run in the order of the calls, on one stream.
+class CudaDevice final : public Device {
+ public:
+  // The first GPU of the machine. Errors: it is too old for the images; the driver refuses.
+  static Result<std::unique_ptr<CudaDevice>> open(const CudaDriver& driver,
+                                                  std::span<const CudaImage> images);
+  ~CudaDevice() override = default;
+
+  std::string_view name() const override { return "cuda"; }
+  const std::string& model() const { return model_; }  // "NVIDIA H100 80GB HBM3"
+  std::optional<int64_t> free_bytes() const override;
+  DeviceAddress allocate(int64_t bytes) override;
+  void release(DeviceAddress memory) override;
+  void upload(std::span<const std::byte> bytes, DeviceAddress to) override;
+  void download(DeviceAddress from, std::span<std::byte> bytes) override;
+  void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) override;
+  void fill(DeviceAddress to, std::byte value, int64_t bytes) override;
+  void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) override;
+  int64_t record_event() override;
+  double ms_between(int64_t first, int64_t second) override;
+
+ private:
+  CudaDevice(const CudaDriver& driver, std::string model, CudaDriver::Handle context)
+      : driver_(driver), model_(std::move(model)), context_(context) {}
+
+  Status load(std::span<const CudaImage> images);
+  // Ends the program with the driver's own words unless the call succeeded.
+  void expect(int code, std::string_view call) const;
+  // Threads have no context until one is set.
+  void enter() const;
+  CudaDriver::Handle function_of(const DeviceKernel& kernel, int shared_bytes);
+
+  CudaDriver driver_;
+  std::string model_;
+  CudaDriver::Handle context_;
+  std::vector<CudaDriver::Handle> modules_;
+  std::mutex mutex_;  // of the next two
+  std::map<std::string_view, CudaDriver::Handle> functions_;
+  std::vector<CudaDriver::Handle> events_;
+};
+
+// A GPU, or the reason why there is none.
+struct FoundCuda {
+  bool has_driver = false;  // false: this machine has none, or no GPU
+  std::string problem = {};
+  std::unique_ptr<CudaDevice> device = nullptr;
+};
+
+// `version`: of CUDA, for which the images were compiled; 0: this program has no images.
+FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const CudaImage> images, int version);
+
+}  // namespace outrider

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda_driver.h"
+
+#include <dlfcn.h>
+
+namespace outrider {
+namespace {
+
+// Functions of one library, found one after the other.
+class Library {
+ public:
+  explicit Library(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
+  bool is_open() const { return handle_ != nullptr; }
+  template <typename Function>
+  void find(Function& function, const char* name) {
+    void* const found = dlsym(handle_, name);
+    if (found == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+    function = reinterpret_cast<Function>(found);
+  }
+  const std::string& missing() const { return missing_; }
+
+ private:
+  void* handle_;
+  std::string missing_;
+};
+
+}  // namespace
+
+std::string CudaDriver::text_of(int code) const {
+  const char* text = nullptr;
+  if (error_string(code, &text) != 0 || text == nullptr) return "error " + std::to_string(code);
+  return text;
+}
+
+Result<CudaDriver> open_cuda_driver(const char* library) {
+  Library found(library);
+  if (!found.is_open()) return resource_error(std::string("there is no driver of NVIDIA: ") + dlerror());
+  CudaDriver driver;
+  found.find(driver.init, "cuInit");
+  found.find(driver.driver_version, "cuDriverGetVersion");
+  found.find(driver.error_string, "cuGetErrorString");
+  found.find(driver.device_count, "cuDeviceGetCount");
+  found.find(driver.device_get, "cuDeviceGet");
+  found.find(driver.device_name, "cuDeviceGetName");
+  found.find(driver.device_attribute, "cuDeviceGetAttribute");
+  found.find(driver.retain_primary_context, "cuDevicePrimaryCtxRetain");
+  found.find(driver.set_current_context, "cuCtxSetCurrent");
+  found.find(driver.memory_info, "cuMemGetInfo_v2");
+  found.find(driver.allocate, "cuMemAlloc_v2");
+  found.find(driver.release, "cuMemFree_v2");
+  found.find(driver.upload, "cuMemcpyHtoD_v2");
+  found.find(driver.download, "cuMemcpyDtoH_v2");
+  found.find(driver.copy, "cuMemcpyDtoDAsync_v2");
+  found.find(driver.fill, "cuMemsetD8Async");
+  found.find(driver.load_module, "cuModuleLoadData");
+  found.find(driver.get_function, "cuModuleGetFunction");
+  found.find(driver.set_function_attribute, "cuFuncSetAttribute");
+  found.find(driver.launch, "cuLaunchKernel");
+  found.find(driver.create_event, "cuEventCreate");
+  found.find(driver.record_event, "cuEventRecord");
+  found.find(driver.wait_for_event, "cuEventSynchronize");
+  found.find(driver.elapsed_ms, "cuEventElapsedTime");
+  if (!found.missing().empty())
+    return resource_error(std::string(library) + " lacks " + found.missing() + "; update NVIDIA's driver");
+  return driver;
+}
+
+}  // namespace outrider

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "outrider/result.h"
+
+namespace outrider {
+
+// The functions of NVIDIA's driver that the program calls, as its reference describes them. The library is
+// opened when it is asked for, so that the program starts on any machine. 0 means success.
+struct CudaDriver {
+  // Handles are pointers, devices numbers, and addresses integers.
+  using Handle = void*;
+  using Address = uint64_t;
+
+  int (*init)(unsigned flags) = nullptr;
+  int (*driver_version)(int* version) = nullptr;  // 13000: CUDA 13.0
+  int (*error_string)(int code, const char** text) = nullptr;
+  int (*device_count)(int* count) = nullptr;
+  int (*device_get)(int* device, int number) = nullptr;
+  int (*device_name)(char* name, int size, int device) = nullptr;
+  int (*device_attribute)(int* value, int attribute, int device) = nullptr;
+  int (*retain_primary_context)(Handle* context, int device) = nullptr;
+  int (*set_current_context)(Handle context) = nullptr;
+  int (*memory_info)(size_t* free, size_t* total) = nullptr;
+  int (*allocate)(Address* address, size_t bytes) = nullptr;
+  int (*release)(Address address) = nullptr;
+  int (*upload)(Address to, const void* from, size_t bytes) = nullptr;
+  int (*download)(void* to, Address from, size_t bytes) = nullptr;
+  int (*copy)(Address to, Address from, size_t bytes, Handle stream) = nullptr;
+  int (*fill)(Address to, unsigned char value, size_t bytes, Handle stream) = nullptr;
+  int (*load_module)(Handle* module, const void* image) = nullptr;
+  int (*get_function)(Handle* function, Handle module, const char* name) = nullptr;
+  int (*set_function_attribute)(Handle function, int attribute, int value) = nullptr;
+  int (*launch)(Handle function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x,
+                unsigned threads_y, unsigned threads_z, unsigned shared_bytes, Handle stream,
+                void** arguments, void** more) = nullptr;
+  int (*create_event)(Handle* event, unsigned flags) = nullptr;
+  int (*record_event)(Handle event, Handle stream) = nullptr;
+  int (*wait_for_event)(Handle event) = nullptr;
+  int (*elapsed_ms)(float* ms, Handle first, Handle second) = nullptr;
+
+  // The driver's text for an error.
+  std::string text_of(int code) const;
+};
+
+inline constexpr int kCudaNoDevice = 100;   // there is a driver and no GPU
+inline constexpr int kCudaOutOfMemory = 2;  // of allocate()
+inline constexpr int kCudaMajor = 75;       // attributes of a device: its compute capability
+inline constexpr int kCudaMinor = 76;
+inline constexpr int kCudaSharedBytes = 8;  // attribute of a function: the most shared memory of a launch
+
+// Errors: there is no such library, or it lacks a function. It stays open.
+Result<CudaDriver> open_cuda_driver(const char* library = "libcuda.so.1");
+
+}  // namespace outrider

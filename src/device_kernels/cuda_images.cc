@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_kernels/cuda_images.h"
+
+#ifdef OUTRIDER_CUDA_VERSION
+// The bytes of a file, and a zero that ends PTX.
+#define OUTRIDER_EMBED(symbol, file)                                                        \
+  asm(".pushsection .rodata\n.balign 64\n.hidden " #symbol "\n.globl " #symbol "\n" #symbol \
+      ":\n.incbin \"" OUTRIDER_CUDA_FOLDER "/" file "\"\n.byte 0\n.popsection");            \
+  extern "C" [[gnu::visibility("hidden")]] const char symbol[]
+#define OUTRIDER_EMBED_LIST(list)                                        \
+  OUTRIDER_EMBED(outrider_##list##_sm_80, #list "_kernels.sm_80.cubin"); \
+  OUTRIDER_EMBED(outrider_##list##_sm_90, #list "_kernels.sm_90.cubin"); \
+  OUTRIDER_EMBED(outrider_##list##_ptx_90, #list "_kernels.sm_90.ptx")
+#define OUTRIDER_IMAGES(list)                                                                     \
+  {.major = 8, .code = outrider_##list##_sm_80}, {.major = 9, .code = outrider_##list##_sm_90}, { \
+    .major = 9, .is_ptx = true, .code = outrider_##list##_ptx_90                                  \
+  }
+
+OUTRIDER_EMBED_LIST(row);
+OUTRIDER_EMBED_LIST(product);
+OUTRIDER_EMBED_LIST(attention);
+
+namespace outrider {
+
+const int kCudaVersion = OUTRIDER_CUDA_VERSION;
+
+std::span<const CudaImage> cuda_images() {
+  static const CudaImage images[] = {OUTRIDER_IMAGES(row), OUTRIDER_IMAGES(product),
+                                     OUTRIDER_IMAGES(attention)};
+  return images;
+}
+
+}  // namespace outrider
+#else
+namespace outrider {
+
+const int kCudaVersion = 0;
+
+std::span<const CudaImage> cuda_images() { return {}; }
+
+}  // namespace outrider
+#endif

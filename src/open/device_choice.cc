@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "open/device_choice.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/log.h"
+#include "device_kernels/products/device_matrix.h"
+#include "engine/storage_type.h"
+#include "models/backend/device/make_backends.h"
+#include "models/decoder_weights.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kUsualContext = 8192;
+
+// Something that only processors do is asked for.
+bool wants_processors(const EngineOptions& options) {
+  return options.tensor_parallel * options.pipeline_parallel > 1 || options.draft_ranks > 0 ||
+         options.memory_limit > 0 || (!options.kernels.empty() && !has_portable_bits(options.kernels));
+}
+
+// Why the GPU cannot compute these networks; empty: it can.
+std::string obstacle(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
+                     const CudaDevice& gpu) {
+  std::vector<const ModelFile*> files = {&target};
+  for (const ModelFile& draft : drafts.models) files.push_back(&draft);
+  for (const ModelFile* file : files) {
+    if (const std::string part = part_without_kernels(file->config); !part.empty())
+      return "there are no kernels for " + part + " layers of " + file->config.family + " models";
+  }
+  const int64_t needed = device_needs(options, target).bytes(), free = gpu.free_bytes().value_or(0);
+  if (needed <= free) return {};
+  return "it has " + std::to_string(free / 1'000'000) + " MB free, and the model needs " +
+         std::to_string(needed / 1'000'000) + " MB";
+}
+
+DeviceChoice choose_automatically(const EngineOptions& options, const ModelFile& target,
+                                  const DraftFiles& drafts) {
+  if (wants_processors(options)) return {};
+  const FoundCuda& cuda = found_cuda();
+  if (!cuda.device) return {.reason = cuda.has_driver ? cuda.problem : ""};
+  const std::string reason = obstacle(options, target, drafts, *cuda.device);
+  if (!reason.empty()) return {.reason = reason};
+  return {.device = ComputeDevice::kCuda};
+}
+
+}  // namespace
+
+std::string_view device_name(ComputeDevice device) {
+  switch (device) {
+    case ComputeDevice::kAuto:
+      return "auto";
+    case ComputeDevice::kCpu:
+      return "cpu";
+    case ComputeDevice::kCuda:
+      return "cuda";
+    case ComputeDevice::kEmulated:
+      return "emulated";
+  }
+  return "";
+}
+
+std::string_view backend_name(ComputeDevice device) {
+  return device == ComputeDevice::kCpu ? std::string_view() : device_name(device);
+}
+
+DeviceChoice choose_device(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {
+  if (options.device != ComputeDevice::kAuto) return {.device = options.device};
+  return choose_automatically(options, target, drafts);
+}
+
+void take_device(EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {
+  const DeviceChoice choice = choose_device(options, target, drafts);
+  options.device = choice.device;
+  if (choice.reason.empty()) return;
+  static const bool is_said = [&] {
+    log_warning("the processor computes, and not the GPU: " + choice.reason +
+                "; --device cpu hides this line");
+    return true;
+  }();
+  static_cast<void>(is_said);
+}
+
+Result<const KernelTable*> kernels_of(const EngineOptions& options) {
+  if (options.device == ComputeDevice::kCpu || !options.kernels.empty())
+    return select_kernels(options.kernels);
+  return select_device_kernels();
+}
+
+DeviceNeeds device_needs(const EngineOptions& options, const ModelFile& target) {
+  const ModelConfig& config = target.config;
+  const std::optional<DType> type = storage_type(options.weights);
+  DeviceNeeds needs{.context = options.context > 0 ? options.context
+                                                   : std::min<int64_t>(config.max_context, kUsualContext)};
+  for (const auto& [name, tensor] : target.tensors) {
+    const bool is_table = name == "model.embed_tokens.weight" && !config.tied_embeddings;  // read on the host
+    if (tensor.shape.size() != 2 || is_table) continue;
+    needs.weights += device_matrix_bytes(type.value_or(tensor.dtype), tensor.rows(), tensor.cols());
+  }
+  needs.cache = needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type));
+  return needs;
+}
+
+}  // namespace outrider

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// An emulated device gives the texts, the log-probabilities, the drafts and the accepted drafts of this
+// machine: with every drafter, in trees and batches, with preemption, and on small pages.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "formats/random_model.h"
+#include "models/backend/device/make_backends.h"
+#include "tests/lossless/lossless.h"
+
+namespace outrider {
+namespace {
+
+// The table of this machine with the arithmetic of devices; empty: there is none.
+std::string device_kernels() {
+  const auto table = select_device_kernels();
+  return table.ok() ? std::string((*table)->name) : "";
+}
+
+void expect_same_on_device(Numerics numerics, const Variant& variant, const Workload& workload) {
+  SCOPED_TRACE(describe(variant) + ", " + describe(numerics));
+  numerics.kernels = device_kernels();
+  const auto here = run_variant(numerics, variant, workload);
+  numerics.device = ComputeDevice::kEmulated;
+  const auto there = run_variant(numerics, variant, workload);
+  expect_same(here, there, describe(variant));
+  ASSERT_EQ(here.size(), there.size());
+  if (variant.speculative.starts_with("auto")) return;  // its drafts depend on measured times
+  for (size_t i = 0; i < here.size(); ++i) {
+    EXPECT_EQ(here[i].speculation.drafted, there[i].speculation.drafted) << i;
+    EXPECT_EQ(here[i].speculation.accepted, there[i].speculation.accepted) << i;
+  }
+}
+
+// Drafters, trees, pages and batches take turns.
+TEST(EmulatedDeviceRuns, EveryDrafter) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  Workload workload{.prompts = mixed_prompts(2), .max_tokens = 6, .logprobs = 2};
+  size_t turn = 0;
+  for (const std::string& drafter : drafters()) {
+    workload.sampling.temperature = turn % 2 == 0 ? 0.7F : 0.0F;
+    const std::string shape = shapes()[turn % 3 == 0 ? 4 : 0];  // a dynamic tree, or a chain
+    expect_same_on_device({.weights = WeightPrecision::kQ4},
+                          {.speculative = drafter + "," + shape,
+                           .page_size = turn % 2 == 0 ? 1 : 16,
+                           .batch = 1 + static_cast<int>(turn % 3),
+                           .prefill_chunk = 7},
+                          workload);
+    if (testing::Test::HasFailure()) return;
+    ++turn;
+  }
+}
+
+// The built-in model in each type that options name, and random models in each type of files.
+TEST(EmulatedDeviceRuns, EveryTypeOfWeights) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const Workload text{.prompts = mixed_prompts(1), .max_tokens = 4, .logprobs = 5};
+  for (const WeightPrecision weights : {WeightPrecision::kQ8_0, WeightPrecision::kQ8, WeightPrecision::kBF16})
+    expect_same_on_device({.weights = weights}, {}, text);
+  Workload tokens = token_workload(0.0, 3);
+  tokens.token_prompts.resize(2);
+  tokens.logprobs = 5;
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (block_elements(dtype) == 1) continue;
+    tokens.target = shape_path("llama-68m@1", dtype, 512).string();
+    expect_same_on_device({}, {.batch = 2}, tokens);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(EmulatedDeviceRuns, PagesPreemptionAndTypes) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const Workload workload = token_workload(0.0, 16);
+  for (const WeightPrecision weights : {WeightPrecision::kQ4, WeightPrecision::kQ8, WeightPrecision::kBF16}) {
+    for (const KvCacheType entries : {KvCacheType::kBF16, KvCacheType::kQ8_0}) {
+      for (const int page_size : {1, 16}) {
+        expect_same_on_device(
+            {.weights = weights, .kv_cache_type = entries},
+            {.speculative = "ngram", .page_size = page_size, .batch = 3, .preempt_every = 4}, workload);
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands with --device, and `verify-lossless --compare-kernels`.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/program/program_fixture.h"
+
+namespace outrider {
+namespace {
+
+class ProgramDeviceTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    const Outcome outcome = run("generate " + kModel + " -p hello --max-tokens 1 --device emulated");
+    if (outcome.errors.find("found one without") != std::string::npos)
+      GTEST_SKIP() << "no table has the arithmetic of devices";
+  }
+};
+
+TEST_F(ProgramDeviceTest, EveryCommandRunsOnTheEmulatedDevice) {
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 12 --speculative ngram";
+  const Outcome here = run(generate + " --device cpu");
+  EXPECT_EQ(here.exit_code, 0);
+  EXPECT_EQ(run(generate + " --device emulated").output, here.output);
+  EXPECT_EQ(run("score " + kModel + " --prompt-ids 1,2,3 --device emulated").exit_code, 0);
+  EXPECT_EQ(
+      run_json("bench " + kModel + " --rows 1,4 --context 8 --runs 1 --json --device emulated")["device"],
+      "emulated");
+  const Json json = run_json("verify-lossless " + kModel +
+                             " --limit 2 --max-tokens 8 --json --speculative ngram --device emulated");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["device"], "emulated");
+}
+
+TEST_F(ProgramDeviceTest, InspectShowsDeviceAndMemory) {
+  const Json json = run_json("inspect " + kModel + " --json --device emulated");
+  EXPECT_EQ(json["device"]["name"], "emulated");
+  EXPECT_FALSE(json["device"].contains("stays_on_cpu"));
+  EXPECT_GT(json["device"]["gpu_weight_bytes"], 10'000);
+  EXPECT_GT(json["device"]["gpu_cache_bytes"], 10'000);
+  const std::string mixtral = OUTRIDER_SOURCE_DIR "/tests/data/models/mixtral";
+  EXPECT_EQ(run_json("inspect " + mixtral + " --json")["device"]["stays_on_cpu"],
+            "GPUs have no kernels for experts layers yet");
+  expect_refused("generate " + mixtral + " -p hello --device emulated", 2,
+                 "has no kernels for experts layers");
+}
+
+TEST_F(ProgramDeviceTest, AMissingGpuIsOneLine) {
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 1";
+  if (run(generate + " --device cuda").exit_code == 0) GTEST_SKIP() << "this machine has a GPU";
+  expect_refused(generate + " --device cuda", 1, "--device cuda: ");
+  const Outcome outcome = run(generate);  // silently on the processor
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.errors.find("GPU"), std::string::npos) << outcome.errors;
+}
+
+TEST_F(ProgramDeviceTest, KernelsAreCompared) {
+  const std::string compare =
+      "verify-lossless " + kModel + " --compare-kernels --limit 2 --max-tokens 8 --speculative ngram";
+  const Json json = run_json(compare + " --json --device emulated");
+  EXPECT_EQ(json["identical"], true);
+  const auto compared = json["compared"].get<std::vector<std::string>>();
+  EXPECT_GE(compared.size(), 2U);
+  EXPECT_EQ(compared.back(), "emulated");
+  const auto others = json["other_arithmetic"].get<std::vector<std::string>>();
+  EXPECT_TRUE(std::ranges::count(others, "reference") == 1);
+  EXPECT_TRUE(std::ranges::count(others, compared.front()) == 0);
+  EXPECT_GT(json["tokens"], 2 * 2 * 2 * 2 * 4);
+  const Outcome text = run(compare + " --device emulated");
+  EXPECT_TRUE(text.output.starts_with("identical: ")) << text.output << text.errors;
+}
+
+}  // namespace
+}  // namespace outrider

@@ -61,8 +61,10 @@ void time_suffix(benchmark::State& state, const std::vector<TokenId>& text,
       state.PauseTiming();
       for (size_t i = 0; i + kPrompt <= text.size(); i += kPrompt) {
         TokenTree tree(text[i + kPrompt - 1]);
-        const DraftRequest request{
-            .sequence = 1 + i, .tokens = std::span(text).subspan(i, kPrompt), .max_depth = 1, .max_nodes = 1};
+        const DraftRequest request{.sequence = 1 + i,
+                                   .tokens = std::span(text).subspan(i, kPrompt),
+                                   .max_draft_len = 1,
+                                   .max_nodes = 1};
         (void)drafter->draft({&request, 1}, {&tree, 1});
         drafter->end(request.sequence);
       }
@@ -73,7 +75,7 @@ void time_suffix(benchmark::State& state, const std::vector<TokenId>& text,
       const DraftRequest request{.sequence = 0,
                                  .tokens = std::span(text).first(size),
                                  .prompt_length = kPrompt,
-                                 .max_depth = 16,
+                                 .max_draft_len = 16,
                                  .max_nodes = 16};
       (void)drafter->draft({&request, 1}, {&tree, 1});
       benchmark::DoNotOptimize(tree.size());

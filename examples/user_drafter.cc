@@ -22,7 +22,7 @@ class LastOccurrence final : public outrider::Drafter {
       const auto before = std::find(tokens.rbegin() + 1, tokens.rend(), tokens.back());
       int node = 0;
       for (auto next = before.base(); before != tokens.rend() && next != tokens.end(); ++next) {
-        if (trees[i].depth(node) == requests[i].max_depth) break;
+        if (trees[i].depth(node) == requests[i].max_draft_len) break;
         node = trees[i].add(node, *next);
       }
     }

@@ -9,7 +9,7 @@ import re
 import sys
 
 NAME = re.compile(r"(?<!::)\bMethod::k(\w+)")
-ENUM = re.compile(r"enum class Method [^{]*\{([^}]*)\}")
+ROW = re.compile(r"^OUTRIDER_METHOD\(k(\w+),", re.MULTILINE)
 ALLOWED = {
     "config": "the method table, and the keys and defaults of each method",
     "drafters/registry.cc": "the line of each method",
@@ -26,8 +26,8 @@ def owner(path, keys):
 
 
 def problems_of(root):
-    options = (root / "include" / "outrider" / "speculative_options.h").read_text(encoding="utf-8")
-    keys = [name[1:].lower() for name in re.findall(r"k\w+", ENUM.search(options).group(1))]
+    rows = (root / "include" / "outrider" / "method_rows.inc").read_text(encoding="utf-8")
+    keys = [name.lower() for name in ROW.findall(rows)]
     for file in sorted((root / "src").rglob("*")):
         path = file.relative_to(root / "src")
         if file.suffix not in {".h", ".cc"} or file.stem.endswith("_test") or owner(path, keys):

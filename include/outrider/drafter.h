@@ -107,7 +107,7 @@ struct DraftRequest {
   uint64_t scope = 0;               // as given to begin()
   std::span<const TokenId> tokens;  // prompt and output; the last one is pending and the root of the tree
   int prompt_length = 0;
-  int max_depth = 0;                // levels below the root, >= 1
+  int max_draft_len = 0;            // levels below the root, >= 1
   int max_nodes = 0;                // nodes below the root, >= 1
   int max_children = 0;             // of a node; 0: any number
   uint32_t members = ~uint32_t{0};  // the drafters of a shared tree that draft, by bit

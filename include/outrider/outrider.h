@@ -68,7 +68,7 @@ typedef struct outrider_draft_request {
   const int32_t* tokens;  // prompt and output; the last one is the root of the tree
   size_t token_count;
   size_t prompt_length;  // tokens of the prompt
-  int max_depth;         // levels below the root, >= 1
+  int max_draft_len;     // levels below the root, >= 1
   int max_nodes;         // nodes below the root, >= 1
 } outrider_draft_request;
 

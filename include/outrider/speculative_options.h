@@ -11,28 +11,11 @@
 
 namespace outrider {
 
-// Where drafts come from. src/config/methods.cc says of each what it is called and what it needs.
+// Where drafts come from. The rows say of each method what it is called and what it needs.
 enum class Method : uint8_t {
-  kNone,
-  kNGram,
-  kDraftTarget,
-  kPard,
-  kSpecInfer,
-  kSuffix,
-  kLookahead,
-  kEarlyExit,
-  kMedusa,
-  kEagle,
-  kEagle3,
-  kPEagle,
-  kMtp,
-  kMoa,
-  kDFlash,
-  kDSpark,
-  kAssistant,
-  kCombined,
-  kAuto,
-  kUserProvided,
+#define OUTRIDER_METHOD(value, ...) value,
+#include "outrider/method_rows.inc"
+#undef OUTRIDER_METHOD
 };
 
 // Shape of drafted trees.
@@ -111,8 +94,8 @@ struct EarlyExitOptions {
 
 // A row of a schedule by batch size.
 struct BatchDraftLen {
-  int sequences = 1;  // the row holds from so many sequences in a batch on, up to the next row
-  int levels = 0;     // of a tree, at most; 0: nothing is drafted
+  int sequences = 1;      // the row holds from so many sequences in a batch on, up to the next row
+  int max_draft_len = 0;  // 0: nothing is drafted
 };
 
 // AcceptanceRule::kTypical: the target's probability of a token must exceed
@@ -130,6 +113,14 @@ struct RelaxedOptions {
   RelaxedSpace space = RelaxedSpace::kLogProbability;
   TokenId begin_thinking_token = 128798;  // DeepSeek-R1's
   TokenId end_thinking_token = 128799;
+};
+
+// Parts of a tree's shape that nobody asked for: the engine takes what is usual for the method.
+struct UnsetShape {
+  bool kind = false;
+  bool max_draft_len = false;
+  bool dynamic_tree_max_top_k = false;
+  bool max_total_draft_tokens = false;
 };
 
 struct SpeculativeOptions {
@@ -162,7 +153,7 @@ struct SpeculativeOptions {
   std::vector<int> eagle3_layers_to_capture;
   // Open questions, which the engine answers when it has opened the files:
   bool method_unset = false;  // the files in speculative_model say decoding_type
-  bool shape_unset = false;   // max_draft_len and tree are the usual ones of the method
+  UnsetShape shape_unset = {};
 
   NGramOptions ngram;
   SuffixOptions suffix;

@@ -137,7 +137,7 @@ class DrafterThread:
         if ended:
             self._free(ended)
         requests = []
-        for number, is_new, tokens, prompt_length, accepted, max_depth, max_nodes in items:
+        for number, is_new, tokens, prompt_length, accepted, max_draft_len, max_nodes in items:
             if is_new:
                 self._requests[number] = LlmRequest(number)
             request = self._requests[number]
@@ -147,7 +147,7 @@ class DrafterThread:
             request.py_draft_probabilities = None
             request.py_orig_prompt_len = prompt_length
             request.py_num_accepted_draft_tokens = accepted
-            request.max_draft_len = max_depth
+            request.max_draft_len = max_draft_len
             request.max_total_draft_tokens = max_nodes
             requests.append(request)
         scheduled = ScheduledRequests(requests)

@@ -59,7 +59,7 @@ nb::object PythonDrafter::next_job() {
   nb::list items, ended;
   for (const Item& item : job.items) {
     items.append(nb::make_tuple(item.sequence, item.is_new, ids_of(item.tokens), item.prompt_length,
-                                item.accepted, item.max_depth, item.max_nodes));
+                                item.accepted, item.max_draft_len, item.max_nodes));
   }
   for (const uint64_t sequence : job.ended) ended.append(sequence);
   return nb::make_tuple(items, ended);
@@ -110,7 +110,7 @@ PythonDrafter::Job PythonDrafter::job_for(std::span<const DraftRequest> requests
                          .tokens = {fresh.begin(), fresh.end()},
                          .prompt_length = request.prompt_length,
                          .accepted = std::exchange(known.accepted, 0),
-                         .max_depth = request.max_depth,
+                         .max_draft_len = request.max_draft_len,
                          .max_nodes = request.max_nodes});
     known.tokens = request.tokens.size();
   }

@@ -50,7 +50,7 @@ class PythonDrafter final : public Drafter {
     std::vector<TokenId> tokens;  // since the last job
     int prompt_length = 0;
     int64_t accepted = 0;
-    int max_depth = 0;
+    int max_draft_len = 0;
     int max_nodes = 0;
   };
   struct Job {

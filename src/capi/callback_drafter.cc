@@ -28,7 +28,7 @@ Status CallbackDrafter::draft(std::span<const DraftRequest> requests, std::span<
                          .tokens = requests[i].tokens.data(),
                          .token_count = requests[i].tokens.size(),
                          .prompt_length = static_cast<size_t>(requests[i].prompt_length),
-                         .max_depth = requests[i].max_depth,
+                         .max_draft_len = requests[i].max_draft_len,
                          .max_nodes = requests[i].max_nodes});
     trees_.push_back({.tree = &trees[i]});
     tree_pointers_.push_back(&trees_.back());

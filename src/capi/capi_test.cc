@@ -221,7 +221,7 @@ TEST(CApi, ADrafterCannotChangeTheOutput) {
   using Tree = outrider_tree;
   using Asked = outrider_draft_request;
   const auto repeat = [](Tree* tree, const Asked& asked) {
-    for (int node = 0, depth = 0; depth < asked.max_depth; ++depth)
+    for (int node = 0, depth = 0; depth < asked.max_draft_len; ++depth)
       node = outrider_tree_add(tree, node, asked.tokens[asked.token_count - 1], 1);
     return 0;
   };

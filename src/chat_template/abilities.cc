@@ -107,7 +107,7 @@ void find_call_abilities(const AbilityProbe& probe, TemplateAbilities& abilities
   abilities.takes_call_text = !abilities.takes_call_text || !probe.render(thoughtful, kTools).empty();
 }
 
-// Whether earlier thinking is shown as a part of the content alone. A template that knows no parts prints the
+// Whether earlier thinking is shown only as a part of the content. A template that knows no parts prints the
 // list itself.
 bool needs_thinking_parts(const AbilityProbe& probe) {
   ChatMessage thought = probe_message("assistant", "y");

@@ -43,7 +43,7 @@ Status SyntheticDrafter::draft_level(std::span<const Growing> growing, std::vect
   for (const Growing& one : growing) {
     DraftRequest request = one.request;
     request.tokens = one.tokens;
-    request.max_depth = 1;
+    request.max_draft_len = 1;
     request.max_nodes = one.width();
     level.push_back(request);
     proposals.emplace_back(one.tokens.back());

@@ -50,15 +50,15 @@ class SyntheticDrafter final : public Drafter {
     TokenTree* tree = nullptr;
 
     // Nodes of a level.
-    int width() const { return std::max(1, request.max_nodes / request.max_depth); }
-    int depth() const { return std::min(request.max_depth, request.max_nodes); }
+    int width() const { return std::max(1, request.max_nodes / request.max_draft_len); }
+    int depth() const { return std::min(request.max_draft_len, request.max_nodes); }
   };
 
   // The inner drafter's next level of every chain. Learns how long levels take.
   Status draft_level(std::span<const Growing> growing, std::vector<TokenTree>& proposals);
   void add_level(Growing& one, const TokenTree& proposals) const;
   bool wants_level(const Growing& one) const;
-  // The token that the target will choose after these, if it is known.
+  // The token that the target will choose after `tokens`, if it is known.
   std::optional<TokenId> right_after(std::span<const TokenId> tokens) const;
   TokenId replaced(const Growing& one, TokenId right, TokenId proposed) const;
 

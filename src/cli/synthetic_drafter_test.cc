@@ -22,7 +22,7 @@ class ConstantDrafter final : public Drafter {
     for (size_t i = 0; i < requests.size(); ++i) {
       seen.emplace_back(requests[i].tokens.begin(), requests[i].tokens.end());
       int node = 0;
-      for (int depth = 0; depth < requests[i].max_depth; ++depth) node = trees[i].add(node, kProposal);
+      for (int depth = 0; depth < requests[i].max_draft_len; ++depth) node = trees[i].add(node, kProposal);
     }
     return {};
   }
@@ -63,7 +63,7 @@ class SyntheticDrafterTest : public ::testing::Test {
                                       int depth) {
     static const SamplingParams kSampling;
     const DraftRequest request{
-        .tokens = tokens, .max_depth = depth, .max_nodes = depth, .sampling = &kSampling};
+        .tokens = tokens, .max_draft_len = depth, .max_nodes = depth, .sampling = &kSampling};
     TokenTree tree(tokens.back());
     EXPECT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
     for (int node = 1; node < tree.size(); ++node) EXPECT_EQ(tree.parent(node), node - 1);
@@ -116,7 +116,7 @@ TEST_F(SyntheticDrafterTest, BesideTheChainDraftsWrongTokens) {
   SyntheticDrafter drafter(std::make_shared<WideDrafter>(), 1, kVocabulary);
   drafter.expect(counted(200));
   const std::vector<TokenId> tokens = counted(97);  // the second level's right token is proposed, too
-  const DraftRequest request{.tokens = tokens, .max_depth = 3, .max_nodes = 9, .sampling = &kSampling};
+  const DraftRequest request{.tokens = tokens, .max_draft_len = 3, .max_nodes = 9, .sampling = &kSampling};
   TokenTree tree(tokens.back());
   ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
   const std::vector<TokenId> drafted(tree.tokens().begin() + 1, tree.tokens().end());
@@ -136,7 +136,7 @@ TEST_F(SyntheticDrafterTest, EndsBeforeALevelThatIsNotWorthItsTime) {
   const std::vector<TokenId> tokens = counted(5);
   AcceptanceEstimates estimates;
   const DraftRequest request{.tokens = tokens,
-                             .max_depth = 4,
+                             .max_draft_len = 4,
                              .max_nodes = 4,
                              .sampling = &kSampling,
                              .rate = 1e12,

@@ -10,7 +10,8 @@
 
 namespace outrider {
 
-// A completion and the number of its tokens that the pass of its prompt committed; decode_ms excludes these.
+// A completion, and how many of its tokens the pass of its prompt committed. decode_ms excludes the time of
+// these tokens.
 struct TimedCompletion {
   Completion completion;
   int64_t prompt_pass_tokens = 0;

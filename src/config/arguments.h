@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command lines in the words of other systems, as command lines in ours.
+// Translates command lines of other systems into command lines of this program.
 #pragma once
 
 #include <map>

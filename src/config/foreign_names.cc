@@ -41,7 +41,7 @@ constexpr std::string_view kFileDecides = "the files of the drafter decide it";
 constexpr std::string_view kMeasured = "the policy measures costs and acceptance";
 constexpr std::string_view kCoupled = "drafts are accepted by --acceptance, without loss by default";
 
-// One row is a line or two, so that the tables can be read as such.
+// One row is a line or two, so that the tables can be read as tables.
 // clang-format off
 constexpr Name kOptionNames[] = {
     // Options with a counterpart.

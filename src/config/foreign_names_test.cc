@@ -80,7 +80,7 @@ std::string tree_text(const TreeOptions& tree) {
 std::string schedule_text(const SpeculativeOptions& options) {
   std::string text;
   for (const BatchDraftLen& row : options.draft_len_by_batch)
-    text += fmt::format("{}:{} ", row.sequences, row.levels);
+    text += fmt::format("{}:{} ", row.sequences, row.max_draft_len);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "config/message_text.h"
@@ -18,102 +19,11 @@ constexpr std::string_view kNotDFlash =
 constexpr std::string_view kAnyHiddenNorm =
     "midlayer.hidden_norm.weight|layers.0.hidden_norm.weight|hidden_norm.weight";
 
-// One method is a few lines, so that the table can be read as one.
-// clang-format off
 constexpr std::array kMethods = {
-    MethodRow{.method = Method::kNone, .name = "None", .shares_trees = false,
-     .help = "plain decoding"},
-    MethodRow{.method = Method::kNGram, .name = "NGram",
-              .aliases = "ngram_gpu|ngram-simple|ngram-map-k|ngram-map-k4v|ngram-mod|ngram-cache",
-     .help = "tokens that followed the last ones where these occurred before (prompt lookup)"},
-    MethodRow{.method = Method::kDraftTarget, .name = "DraftTarget", .aliases = "draft_model|draft|draft-simple|standalone",
-     .needs = MethodNeeds::kDraftModel, .stands_for = "PARD",
-     .help = "a smaller model (arXiv 2211.17192)"},
-    MethodRow{.method = Method::kPard, .name = "PARD", .needs = MethodNeeds::kDraftModel,
-     .usual = {.max_draft_len = 8}, .config_mark = "pard_token",
-     .help = "a smaller model that predicts all tokens of a draft in one pass (arXiv 2504.18583)"},
-    MethodRow{.method = Method::kSpecInfer, .name = "SpecInfer", .needs = MethodNeeds::kDraftModels,
-     .usual = {.kind = TreeKind::kStatic},
-     .help = "several draft models that share one tree (arXiv 2305.09781)"},
-    MethodRow{.method = Method::kSuffix, .name = "Suffix", .aliases = "SA",
-     .help = "tokens that most often followed the longest suffixes seen before (arXiv 2411.04975)"},
-    MethodRow{.method = Method::kLookahead, .name = "Lookahead", .needs_target = true, .has_own_tree = true,
-     .help = "n-grams out of a window of guesses that every pass computes along (arXiv 2402.02057)"},
-    MethodRow{.method = Method::kEarlyExit, .name = "EarlyExit", .needs_target = true,
-     .help = "the target's own first layers, or all but some (arXiv 2404.16710, 2309.08168)"},
-    MethodRow{.method = Method::kMedusa, .name = "Medusa", .needs = MethodNeeds::kHead,
-     .usual = {.kind = TreeKind::kChoices},
-     .marks = {.any = "0.0.linear.weight|medusa_head.0.0.linear.weight"},
-     .head = {.target_hidden_size = "*0.0.linear.weight:1",
-              .target_vocab_size = "*0.1.weight|*0.2.weight|*0.3.weight|*0.4.weight|*0.5.weight",
-              .weight_files = "medusa_lm_head.safetensors|medusa_lm_head.pt"},
-     .help = "one output head per level on the target's last state (arXiv 2401.10774)"},
-    MethodRow{.method = Method::kEagle, .name = "Eagle", .needs = MethodNeeds::kHead,
-              .stands_for = "Eagle3|PEagle|MTP",
-     .marks = {.all = "fc.weight|layers.0.self_attn.q_proj.weight", .none = kAnyHiddenNorm},
-     .head = {.target_hidden_size = "*fc.weight", .drafts_with_target_head = true},
-     .help = "a layer over the target's last features (arXiv 2401.15077)"},
-    MethodRow{.method = Method::kEagle3, .name = "Eagle3", .aliases = "draft-eagle3",
-              .needs = MethodNeeds::kHead, .stands_for = "PEagle",
-     .marks = {.all = "fc.weight", .any = kLayerNorms, .none = "mask_hidden"},
-     .head = {.target_hidden_size = "*fc.weight"},
-     .help = "a layer over features of several of the target's layers (arXiv 2503.01840)"},
-    MethodRow{.method = Method::kPEagle, .name = "PEagle", .needs = MethodNeeds::kHead,
-     .usual = {.max_draft_len = 8},
-     .marks = {.all = "fc.weight|mask_hidden", .any = kLayerNorms},
-     .head = {.target_hidden_size = "*fc.weight"},
-     .help = "EAGLE-3 that predicts all levels in one pass (P-EAGLE)"},
-    MethodRow{.method = Method::kMtp, .name = "MTP", .aliases = "nextn|*mtp",
-              .needs = MethodNeeds::kHead,
-     .marks = {.any = "mtp.fc.weight|*.eh_proj.weight"},
-     .head = {.target_hidden_size = "*hnorm.weight|*pre_fc_norm_hidden.weight", .drafts_with_target_head = true},
-     .help = "multi-token prediction modules, which many models bring along (arXiv 2412.19437)"},
-    MethodRow{.method = Method::kMoa, .name = "MoA", .needs = MethodNeeds::kHead, .reads_target_kv = true,
-     .usual = {.kind = TreeKind::kDynamic, .max_draft_len = 6, .dynamic_tree_max_top_k = 8,
-               .max_total_draft_tokens = 62},
-     .marks = {.any = "Ekv2E.weight|self_attention.self_attn.q_proj.weight"},
-     .head = {.target_hidden_size = "self_attention.input_layernorm.weight", .drafts_with_target_head = true},
-     .help = "a mixture of attentions over all layers of the target's cache (arXiv 2410.03804)"},
-    MethodRow{.method = Method::kDFlash, .name = "DFlash", .aliases = "draft-dflash|dflash2",
-              .needs = MethodNeeds::kHead,
-     .usual = {.fills_block = true},
-     .marks = {.all = "fc.weight|hidden_norm.weight", .none = kNotDFlash},
-     .head = {.target_hidden_size = "*hidden_norm.weight", .drafts_with_target_head = true,
-              .own_output_head = "lm_head.weight"},
-     .help = "a block of tokens in one pass (arXiv 2602.06036)"},
-    MethodRow{.method = Method::kDSpark, .name = "DSpark", .aliases = "draft-dspark",
-              .needs = MethodNeeds::kHead,
-     .usual = {.fills_block = true},
-     .marks = {.all = "fc.weight|hidden_norm.weight|markov_head.markov_w1.weight", .none = kLayerNorms},
-     .head = {.target_hidden_size = "*hidden_norm.weight"},
-     .help = "DFlash with tokens that depend on the one before them (arXiv 2607.05147)"},
-    MethodRow{.method = Method::kAssistant, .name = "Assistant", .aliases = "gemma4_assistant",
-              .needs = MethodNeeds::kHead, .reads_target_kv = true,
-     .marks = {.all = "pre_projection.weight|post_projection.weight"},
-     .head = {.target_hidden_size = "*post_projection.weight", .has_own_embedding = true},
-     .help = "the drafter of Gemma 4, which reads the target's keys and values"},
-    MethodRow{.method = Method::kCombined, .name = "Combined", .needs = MethodNeeds::kMethods,
-     .shares_trees = false,
-     .help = "the methods of `combine`, which share one tree"},
-    MethodRow{.method = Method::kAuto, .name = "Auto", .needs = MethodNeeds::kMethods, .shares_trees = false,
-              .finds_files = true,
-     .usual = {.kind = TreeKind::kDynamic, .max_draft_len = 8, .dynamic_tree_max_top_k = 4,
-               .max_total_draft_tokens = 24},
-     .help = "Suffix, NGram and what speculative_model holds share a tree; without speculative_model the "
-             "drafter that is found for the target"},
-    MethodRow{.method = Method::kUserProvided, .name = "UserProvided", .needs = MethodNeeds::kUserDrafter,
-     .is_named = false,
-     .help = "the drafter that a program brings along, in C++, C or Python"},
+#define OUTRIDER_METHOD(value, ...) MethodRow{.method = Method::value, __VA_ARGS__},
+#include "outrider/method_rows.inc"
+#undef OUTRIDER_METHOD
 };
-// clang-format on
-
-constexpr bool is_in_order() {
-  for (size_t i = 0; i < kMethods.size(); ++i) {
-    if (kMethods[i].method != static_cast<Method>(i)) return false;
-  }
-  return kMethods.back().method == Method::kUserProvided;
-}
-static_assert(is_in_order(), "the table has one row per method, in the order of the enumeration");
 
 bool bears(const TensorMarks& marks, std::span<const std::string_view> tensors) {
   const auto found = [&](std::string_view mark) {
@@ -124,8 +34,8 @@ bool bears(const TensorMarks& marks, std::span<const std::string_view> tensors) 
          (marks.none.empty() || std::ranges::none_of(split(marks.none, '|'), found));
 }
 
-void take_number(int& value, int usual, bool is_given) {
-  if (usual > 0 && !is_given) value = usual;
+void take_number(int& value, int usual, bool is_unset) {
+  if (usual > 0 && is_unset) value = usual;
 }
 
 }  // namespace
@@ -222,17 +132,27 @@ std::string_view tree_kind_name(TreeKind kind) {
   return "";
 }
 
-void take_usual_tree(SpeculativeOptions& options, const GivenShape& given) {
+void take_usual_tree(SpeculativeOptions& options) {
   const UsualTree& usual = method_row(options.decoding_type).usual;
+  const UnsetShape unset = std::exchange(options.shape_unset, {});
   // A length asks for a chain, except that a static tree is as deep as its expansion anyway.
-  const bool asks_for_chain = given.max_draft_len && usual.kind != TreeKind::kStatic;
-  if (usual.kind && !given.kind && !asks_for_chain) options.tree.kind = *usual.kind;
+  const bool asks_for_chain = !unset.max_draft_len && usual.kind != TreeKind::kStatic;
+  if (usual.kind && unset.kind && !asks_for_chain) {
+    options.tree.kind = *usual.kind;
+    take_expansion_length(options);
+  }
   if (usual.kind && options.tree.kind != *usual.kind) return;
-  take_number(options.max_draft_len, usual.max_draft_len, given.max_draft_len);
+  take_number(options.max_draft_len, usual.max_draft_len, unset.max_draft_len);
   take_number(options.tree.dynamic_tree_max_top_k, usual.dynamic_tree_max_top_k,
-              given.dynamic_tree_max_top_k);
+              unset.dynamic_tree_max_top_k);
   take_number(options.tree.max_total_draft_tokens, usual.max_total_draft_tokens,
-              given.max_total_draft_tokens);
+              unset.max_total_draft_tokens);
+}
+
+void take_expansion_length(SpeculativeOptions& options) {
+  const TreeOptions& tree = options.tree;
+  if (tree.kind == TreeKind::kStatic && !tree.expansion.empty())
+    options.max_draft_len = std::min(static_cast<int>(tree.expansion.size()), kMaxDraftLen);
 }
 
 }  // namespace outrider

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of methods. Command line, documentation, defaults, messages, the recognition of files and the
-// comparison of drafters read it; a new method is a row here, a folder in src/drafters and a line in
-// src/drafters/registry.cc.
+// comparison of drafters read it; a new method is a row of method_rows.inc, a folder in src/drafters and a
+// line in src/drafters/registry.cc.
 #pragma once
 
 #include <cstdint>
@@ -103,8 +103,8 @@ Method recognise_draft_model(const std::function<bool(std::string_view)>& has_ke
 bool drafts_with(const SpeculativeOptions& options, Method method);
 const MethodRow* find_need(const SpeculativeOptions& options, MethodNeeds needs);
 
-// Puts the methods that Auto stands for in its place: those that draft from the text, and `of_files`, the
-// method that the files of speculative_model are for.
+// Puts the methods that Auto stands for in its place: the methods that draft from the text, and `of_files`,
+// the method that the files of speculative_model are for.
 void expand_auto(SpeculativeOptions& options, Method of_files);
 
 // The method of commands that examine drafts, where none was asked for.
@@ -112,14 +112,9 @@ Method usual_method(bool has_draft_model);
 
 std::string_view tree_kind_name(TreeKind kind);  // "dynamic", as on the command line
 
-// Parts of a tree's shape that were asked for.
-struct GivenShape {
-  bool kind = false;  // by any key that belongs to one kind of tree
-  bool max_draft_len = false;
-  bool dynamic_tree_max_top_k = false;
-  bool max_total_draft_tokens = false;
-};
-// Sets all that was not asked for to what is usual for options.decoding_type.
-void take_usual_tree(SpeculativeOptions& options, const GivenShape& given);
+// Sets the unset parts of the shape to what is usual for options.decoding_type.
+void take_usual_tree(SpeculativeOptions& options);
+// A static tree has as many levels as its expansion.
+void take_expansion_length(SpeculativeOptions& options);
 
 }  // namespace outrider

@@ -80,20 +80,28 @@ TEST(Methods, HeadsAreRecognisedByTheirTensors) {
     EXPECT_EQ(recognise_head(one.tensors), one.method) << (one.tensors.empty() ? "" : one.tensors.front());
 }
 
-SpeculativeOptions usual(Method method, const GivenShape& given = {}, SpeculativeOptions options = {}) {
+constexpr UnsetShape kAllUnset{true, true, true, true};
+constexpr UnsetShape kLengthGiven{true, false, true, true};
+
+SpeculativeOptions usual(Method method, const UnsetShape& unset = kAllUnset,
+                         SpeculativeOptions options = {}) {
   options.decoding_type = method;
-  take_usual_tree(options, given);
+  options.shape_unset = unset;
+  take_usual_tree(options);
   return options;
 }
 
 TEST(Methods, WhatIsNotGivenIsUsual) {
   EXPECT_EQ(usual(Method::kMedusa).tree.kind, TreeKind::kChoices);
-  EXPECT_EQ(usual(Method::kMedusa, {.max_draft_len = true}).tree.kind, TreeKind::kChain);
-  EXPECT_EQ(usual(Method::kSpecInfer, {.max_draft_len = true}).tree.kind, TreeKind::kStatic);
+  EXPECT_EQ(usual(Method::kMedusa, kLengthGiven).tree.kind, TreeKind::kChain);
+  EXPECT_EQ(usual(Method::kMedusa, {}).tree.kind, TreeKind::kChain);
+  EXPECT_EQ(usual(Method::kSpecInfer, kLengthGiven).tree.kind, TreeKind::kStatic);
+  EXPECT_EQ(usual(Method::kSpecInfer, kLengthGiven).max_draft_len, 8);  // as many as its expansion
+  EXPECT_FALSE(usual(Method::kMedusa).shape_unset.kind);
   EXPECT_EQ(usual(Method::kNGram).max_draft_len, SpeculativeOptions{}.max_draft_len);
   EXPECT_EQ(usual(Method::kAuto).max_draft_len, 8);
   EXPECT_EQ(usual(Method::kAuto).tree.kind, TreeKind::kDynamic);
-  EXPECT_EQ(usual(Method::kAuto, {.max_draft_len = true}).tree.kind, TreeKind::kChain);
+  EXPECT_EQ(usual(Method::kAuto, kLengthGiven).tree.kind, TreeKind::kChain);
   const SpeculativeOptions moa = usual(Method::kMoa);
   EXPECT_EQ(moa.tree.kind, TreeKind::kDynamic);
   EXPECT_EQ(moa.max_draft_len, 6);
@@ -102,7 +110,8 @@ TEST(Methods, WhatIsNotGivenIsUsual) {
   SpeculativeOptions small;
   small.tree.kind = TreeKind::kDynamic;
   small.tree.max_total_draft_tokens = 24;
-  const SpeculativeOptions given = usual(Method::kMoa, {.kind = true, .max_total_draft_tokens = true}, small);
+  const SpeculativeOptions given =
+      usual(Method::kMoa, {.max_draft_len = true, .dynamic_tree_max_top_k = true}, small);
   EXPECT_EQ(given.tree.max_total_draft_tokens, 24);
   EXPECT_EQ(given.tree.dynamic_tree_max_top_k, 8);
 }

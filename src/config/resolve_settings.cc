@@ -53,7 +53,7 @@ std::string folded_key(std::string_view key) {
 // Whether environment and file may give the option.
 bool is_key(const OptionRow& row) { return row.commands != 0 && !row.command_line_only; }
 
-// The option that a key of the file names; nullptr: none of ours.
+// The option that a key of the file names; nullptr: this program has no such option.
 const OptionRow* option_of_key(std::string_view key) {
   for (const OptionRow& row : option_table()) {
     if (is_key(row) && folded_key(key) == row.config_key()) return &row;
@@ -61,7 +61,7 @@ const OptionRow* option_of_key(std::string_view key) {
   return nullptr;
 }
 
-// The command whose option a key is, where `command` has no such option; empty: it has.
+// The command that has the option of a key, where `command` has no such option; empty: it has one.
 std::string_view other_command_of(std::string_view config_key, Command command) {
   std::string_view other;
   for (const OptionRow& row : option_table()) {

@@ -153,14 +153,14 @@ struct Settings {
   bool speculation_given = false;  // engine.speculation was asked for, not the default
   std::string shape, draft_shape;  // random weights of these shapes instead of a model
 
-  // Several commands read these.
+  // Options of several commands.
   PromptInput input;
   PromptSetOptions prompts;
   std::optional<std::string> system_message;
   std::filesystem::path trace_file;  // a page about every step; empty: none
   RemoteTarget remote;
 
-  // One command, or one family of commands, reads each of these.
+  // Options of one command, or of one family of commands.
   GenerateOptions generate;
   TokenizeOptions tokenize;
   BenchOptions bench;

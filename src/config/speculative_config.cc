@@ -129,22 +129,19 @@ std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
   return std::nullopt;
 }
 
-// Completes the shape of the tree by the keys that were given, and for the rest by what is usual for the
-// method.
+// Completes the shape of the tree by the keys that were given; the rest stays unset.
 void complete_shape(const GivenKeys& given, SpeculativeOptions& options) {
   const std::optional<TreeKind> inferred = inferred_kind(given);
   if (inferred && !given.has("tree")) options.tree.kind = *inferred;
-  const GivenShape shape{
-      .kind = inferred.has_value() || given.has("tree"),
-      .max_draft_len = given.has("max_draft_len") || given.has("verified_tokens"),
-      .dynamic_tree_max_top_k = given.has("dynamic_tree_max_topK"),
-      .max_total_draft_tokens = given.has("max_total_draft_tokens") || given.has("verified_tokens")};
-  if (given.has("verified_tokens") && !given.has("max_draft_len"))
+  const bool names_nodes = given.has("verified_tokens");
+  if (names_nodes && !given.has("max_draft_len"))
     options.max_draft_len = std::min(options.tree.max_total_draft_tokens, kMaxDraftLen);
-  options.shape_unset = !shape.kind && !shape.max_draft_len;
-  if (!options.method_unset) take_usual_tree(options, shape);
-  if (options.tree.kind == TreeKind::kStatic && !options.tree.expansion.empty() && options.max_draft_len > 0)
-    options.max_draft_len = std::min(static_cast<int>(options.tree.expansion.size()), kMaxDraftLen);
+  if (options.max_draft_len > 0) take_expansion_length(options);
+  options.shape_unset = {
+      .kind = !inferred && !given.has("tree"),
+      .max_draft_len = !given.has("max_draft_len") && !names_nodes && options.tree.kind != TreeKind::kStatic,
+      .dynamic_tree_max_top_k = !given.has("dynamic_tree_max_topK"),
+      .max_total_draft_tokens = !given.has("max_total_draft_tokens") && !names_nodes};
 }
 
 // The method, where no key names one: from `combine`, else from the files in speculative_model.

@@ -18,7 +18,7 @@ struct SpeculationSetting {
   std::string place;  // "--speculative" or "draft.yaml:3"
   std::string key;
   std::optional<std::string> value;  // none: the default
-  int rank = 0;                      // of two settings of one key the one of higher rank holds
+  int rank = 0;                      // of two settings of one key the higher rank wins
 };
 
 struct GivenSpeculation {

@@ -199,9 +199,11 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   const auto yaml = from_yaml("decoding_type: Medusa\nmedusa_choices: [[0], [0, 0], [1]]\n");
   ASSERT_TRUE(yaml.ok()) << yaml.error().message;
   EXPECT_EQ(yaml->options.tree.choices, expected);
-  EXPECT_TRUE(parsed("medusa").shape_unset);
-  EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").shape_unset);
-  EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").shape_unset);
+  EXPECT_TRUE(parsed("medusa").shape_unset.kind);
+  EXPECT_TRUE(parsed("medusa").shape_unset.max_draft_len);
+  EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").shape_unset.kind);
+  EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").shape_unset.max_draft_len);
+  EXPECT_FALSE(parsed("medusa,expansion=[2,1]").shape_unset.max_draft_len);
   EXPECT_EQ(parsed("medusa,max_draft_len=3").tree.kind, TreeKind::kChain);
   EXPECT_EQ(parsed("medusa,max_total_draft_tokens=8").tree.kind, TreeKind::kDynamic);
   for (const char* wrong : {"0", "[0]", "[[0],1]", "[[a]]", "[[-1]]", "[[0]"}) {

@@ -112,14 +112,14 @@ Status assign_by_batch(Config& config, const OptionValue& value) {
       return usage_error(
           fmt::format("expected [[sequences,levels],...] or [[from,to,levels],...], found {}", quote(text)));
     }
-    rows.push_back({.sequences = list.front(), .levels = list.back()});
+    rows.push_back({.sequences = list.front(), .max_draft_len = list.back()});
   }
   return take_schedule(config, std::move(rows));
 }
 
 Status assign_concurrency(Config& config, const OptionValue& value) {
-  std::vector<BatchDraftLen> rows = {{.sequences = static_cast<int>(value.integer) + 1, .levels = 0}};
-  if (value.integer > 0) rows.insert(rows.begin(), {.sequences = 1, .levels = kMaxDraftLen});
+  std::vector<BatchDraftLen> rows = {{.sequences = static_cast<int>(value.integer) + 1, .max_draft_len = 0}};
+  if (value.integer > 0) rows.insert(rows.begin(), {.sequences = 1, .max_draft_len = kMaxDraftLen});
   return take_schedule(config, std::move(rows));
 }
 
@@ -136,10 +136,10 @@ Status assign_schedule_map(SpeculativeConfig& config, std::string_view text) {
       return usage_error(
           fmt::format("expected rising batch sizes and levels, as in {{4:4,8:2}}, found {}", quote(text)));
     }
-    rows.push_back({.sequences = next, .levels = static_cast<int>(*levels)});
+    rows.push_back({.sequences = next, .max_draft_len = static_cast<int>(*levels)});
     next = static_cast<int>(*sequences) + 1;
   }
-  rows.push_back({.sequences = next, .levels = 0});
+  rows.push_back({.sequences = next, .max_draft_len = 0});
   return take_schedule(config, std::move(rows));
 }
 

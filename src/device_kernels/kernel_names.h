@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All kernels by name, for those who launch them.
+// All kernels by name, for code that launches them.
 #pragma once
 
 #include <cstdint>

@@ -117,7 +117,7 @@ FloatAddress DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache) {
 
 // One layer over the rows of blocks.
 void DFlashNetwork::run_layer(size_t index) {
-  const DecoderLayer& layer = weights_[index];
+  const HeadLayer& layer = weights_[index];
   const auto number = static_cast<int64_t>(index);
   const int64_t rows = layers_.rows();
   Convolutions* around = convolutions_.empty() ? nullptr : &convolutions_[index];

@@ -17,15 +17,15 @@
 namespace outrider {
 
 struct DFlashConfig {
-  ModelConfig layers;               // the drafter's own layers
-  std::vector<int64_t> ids;         // layers of the target with outputs that it learns from, rising
-  std::vector<bool> is_causal;      // by layer: places do not see places after them
-  int64_t block_size = 0;           // the pending token and the masks after it
-  int first_place = 1;              // of a block that proposes a token: 0, that after its own; 1, its own
-  TokenId mask = 0;                 // token of a place to be drafted
-  int64_t draft_vocab = 0;          // tokens that it proposes
-  std::vector<TokenId> vocabulary;  // the target's id of each of them; empty: they are equal
-  std::optional<MarkovHead::Sizes> markov;              // DSpark's
+  ModelConfig layers;           // the drafter's own layers
+  std::vector<int64_t> ids;     // layers of the target with outputs that it learns from, rising
+  std::vector<bool> is_causal;  // by layer: places do not see places after them
+  int64_t block_size = 0;       // the pending token and the masks after it
+  int first_place = 1;          // of a block that proposes: 0: a place proposes the next token; 1: its own
+  TokenId mask = 0;             // token of a place to be drafted
+  int64_t draft_vocab = 0;      // tokens that it proposes
+  std::vector<TokenId> vocabulary;          // the target's id of each of them; empty: they are equal
+  std::optional<MarkovHead::Sizes> markov;  // DSpark's
   std::optional<BlockConvolution::Sizes> convolutions;  // DFlash2's
   std::optional<CandidateSelector::Sizes> selector;     // DFlash2's
 
@@ -102,9 +102,9 @@ class DFlashNetwork {
   int64_t weight_bytes_ = 0;
   Projection fuse_;  // fc
   Norm context_norm_, output_norm_;
-  std::vector<DecoderLayer> weights_;  // by layer
-  BackendRows states_{backend_};       // [rows, hidden_size]
-  BackendRows normed_{backend_};       // [rows, hidden_size]
+  std::vector<HeadLayer> weights_;  // by layer
+  BackendRows states_{backend_};    // [rows, hidden_size]
+  BackendRows normed_{backend_};    // [rows, hidden_size]
 };
 
 }  // namespace outrider

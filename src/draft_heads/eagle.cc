@@ -21,7 +21,7 @@ class Eagle final : public RecurrentHead {
 
  private:
   Projection fc_;  // [hidden, 2 hidden]: embedding, state
-  std::vector<DecoderLayer> decoder_;
+  std::vector<HeadLayer> decoder_;
   BackendRows embedded_{backend_}, joined_{backend_}, states_{backend_};
 };
 

@@ -47,7 +47,7 @@ class Eagle3 final : public RecurrentHead {
   Projection fc_;                  // [hidden, taps * hidden]
   std::vector<Norm> input_norms_;  // one over all taps, one for each, or none
   Norm embedding_norm_ = norm(), hidden_norm_ = norm(), norm_ = norm();
-  std::vector<DecoderLayer> decoder_;
+  std::vector<HeadLayer> decoder_;
   BackendRows features_{backend_};                                       // [rows, taps * hidden], normalised
   BackendRows states_{backend_};                                         // [rows, hidden]
   BackendRows embedded_{backend_}, hidden_{backend_}, input_{backend_};  // [rows, hidden] twice, side by side

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "formats/gguf/architecture_keys.h"
-#include "formats/gguf/gguf_model.h"
+#include "formats/gguf/gguf_metadata.h"
 #include "formats/hf/hf_config.h"
 #include "formats/interleaved_rows.h"
 #include "formats/model_tensors.h"
@@ -20,7 +20,6 @@
 namespace outrider {
 namespace {
 
-namespace fs = std::filesystem;
 using NamePair = std::pair<std::string_view, std::string_view>;
 
 // Parts of tensors' names: the file's, and the published one.
@@ -226,23 +225,28 @@ void attach(const GgufFile& opened, const ModelConfig& layers, bool is_eagle, Mo
 
 }  // namespace
 
-Result<std::optional<GgufHead>> find_gguf_head(const fs::path& path) {
-  auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const GgufFile opened, read_gguf_shards(path, storage.get()));
-  const std::string name = path.string();
+Result<std::optional<GgufHead>> find_gguf_head(const std::shared_ptr<const StoredFiles>& files) {
+  const GgufFile& opened = *files->gguf();
+  const std::string name = files->path.string();
   OUTRIDER_TRY(const auto stated, GgufMetadata(opened, name).string("general.architecture"));
   const std::string_view architecture = stated.value_or("");
   if (architecture != "eagle3" && architecture != "dflash") return std::optional<GgufHead>();
   OUTRIDER_TRY(const std::string keys, ConfigReader(opened, name, architecture).read());
   OUTRIDER_TRY(JsonFile config, JsonFile::parse(keys, name));
   OUTRIDER_TRY(const ModelConfig layers, read_layer_config(config.root()));
-  GgufHead head{.config = std::move(config), .file = {}, .tensors = {}};
-  head.file.path = path;
-  head.file.format = "gguf";
-  attach(opened, layers, architecture == "eagle3", *storage, head);
-  storage->list_files(head.file);
-  head.file.storage = std::move(storage);
+  GgufHead head = head_from(files, std::move(config));
+  attach(opened, layers, architecture == "eagle3", *files->storage, head);
   return std::optional<GgufHead>(std::move(head));
+}
+
+GgufHead head_from(const std::shared_ptr<const StoredFiles>& files, JsonFile config) {
+  GgufHead head{.config = std::move(config), .file = {}, .tensors = {}};
+  head.file.path = files->path;
+  head.file.format = "gguf";
+  files->storage->list_files(head.file);
+  head.file.storage = files->storage;
+  head.file.stored = files;
+  return head;
 }
 
 }  // namespace outrider

@@ -149,7 +149,7 @@ TEST(GgufHead, OtherFilesAreNamed) {
   const GgufFileOf without(made, keys, "eagle3", 16);
   EXPECT_THAT(open_head(without.path()).error().message, HasSubstr("eagle3.target_layers is missing"));
   const GgufFileOf model(made, eagle_keys(golden), "llama", 16);
-  EXPECT_FALSE(find_gguf_head(model.path())->has_value());
+  EXPECT_FALSE(open_head_or_files(model.path())->head);
   EXPECT_THAT(open_head(model.path()).error().message, HasSubstr("found a model"));
 }
 

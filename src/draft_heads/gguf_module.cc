@@ -13,7 +13,7 @@
 #include "formats/families.h"
 #include "formats/gguf/architecture_keys.h"
 #include "formats/gguf/gguf_config.h"
-#include "formats/gguf/gguf_model.h"
+#include "formats/gguf/gguf_metadata.h"
 #include "formats/gguf/gguf_tokenizer.h"
 #include "formats/interleaved_rows.h"
 #include "formats/model_tensors.h"
@@ -21,8 +21,6 @@
 
 namespace outrider {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The names of a module's tensors beside its layer: the file's, Qwen's and DeepSeek's.
 struct ModuleName {
@@ -111,7 +109,7 @@ Result<ModulePlace> module_place(const GgufFile& file, const std::string& name) 
 
 // The target's configuration says what its layers have by their tensors. In a file without them the module's
 // stand for every layer's.
-void add_missing_layers(GgufFile& file, int64_t module) {
+GgufFile with_missing_layers(GgufFile file, int64_t module) {
   const std::string prefix = fmt::format("{}{}.", kGgufLayers, module);
   std::vector<std::pair<std::string, TensorView>> own;
   for (const auto& [name, view] : file.tensors) {
@@ -122,6 +120,7 @@ void add_missing_layers(GgufFile& file, int64_t module) {
     for (const auto& [name, view] : own)
       file.tensors.emplace(fmt::format("{}{}.{}", kGgufLayers, layer, name), view);
   }
+  return file;
 }
 
 }  // namespace
@@ -135,26 +134,23 @@ ModelConfig module_layer_config(const ModelConfig& target) {
   return config;
 }
 
-Result<std::optional<GgufModule>> find_gguf_module(const fs::path& path) {
-  auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(GgufFile file, read_gguf_shards(path, storage.get()));
-  const std::string name = path.string();
-  OUTRIDER_TRY(const ModulePlace place, module_place(file, name));
+Result<std::optional<GgufHead>> find_gguf_module(const std::shared_ptr<const StoredFiles>& files,
+                                                 bool may_be_model) {
+  const GgufFile& stored = *files->gguf();
+  const std::string name = files->path.string();
+  OUTRIDER_TRY(const ModulePlace place, module_place(stored, name));
   const std::string fc = fmt::format("{}{}.nextn.eh_proj.weight", kGgufLayers, place.layer);
-  if (place.modules < 1 || !file.tensors.contains(fc)) return std::optional<GgufModule>();
+  const bool has_target = stored.tensors.contains(fmt::format("{}0.attn_norm.weight", kGgufLayers));
+  if (place.modules < 1 || !stored.tensors.contains(fc) || (has_target && !may_be_model))
+    return std::optional<GgufHead>();
   const std::string keys = fmt::format(R"({{"num_nextn_predict_layers": {}}})", place.modules);
   OUTRIDER_TRY(JsonFile config_file, JsonFile::parse(keys, name));
-  GgufModule module{.head = {.config = std::move(config_file), .file = {}, .tensors = {}}};
-  module.is_alone = !file.tensors.contains(fmt::format("{}0.attn_norm.weight", kGgufLayers));
-  if (module.is_alone) add_missing_layers(file, place.layer);
+  const GgufFile file = has_target ? stored : with_missing_layers(stored, place.layer);
   OUTRIDER_TRY(const TokenizerSpec tokenizer, gguf_tokenizer_spec(file, name));
   OUTRIDER_TRY(const ModelConfig config, gguf_model_config(file, tokenizer, name));
-  module.head.file.path = path;
-  module.head.file.format = "gguf";
-  OUTRIDER_RETURN_IF_ERROR(ModuleFile(file, config, name, *storage).read(module.head));
-  storage->list_files(module.head.file);
-  module.head.file.storage = std::move(storage);
-  return std::optional<GgufModule>(std::move(module));
+  GgufHead head = head_from(files, std::move(config_file));
+  OUTRIDER_RETURN_IF_ERROR(ModuleFile(file, config, name, *files->storage).read(head));
+  return std::optional<GgufHead>(std::move(head));
 }
 
 }  // namespace outrider

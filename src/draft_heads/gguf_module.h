@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "draft_heads/gguf_head.h"
@@ -13,15 +13,11 @@ namespace outrider {
 // A network of one layer like the target's last one with attention: an MTP module of its family.
 ModelConfig module_layer_config(const ModelConfig& target);
 
-struct GgufModule {
-  GgufHead head;
-  bool is_alone = false;  // the file has no layers of the target
-};
-
-// The MTP module in a GGUF file ("blk.N.nextn." of llama.cpp's converters), among the target's tensors or in
-// a separate file (--spec-type draft-mtp), with the names that published checkpoints have. Norms have 1 added
-// where the family adds it. nullopt: there is none. Errors: errors of the file; a family with modules that
-// are not read; a tensor that is missing or misshapen.
-Result<std::optional<GgufModule>> find_gguf_module(const std::filesystem::path& path);
+// The MTP module in GGUF files ("blk.N.nextn." of llama.cpp's converters) with the names that published
+// checkpoints have: in a separate file (--spec-type draft-mtp) or, if `may_be_model`, among the target's
+// tensors. Norms have 1 added where the family adds it. nullopt: there is none. Errors: a family with modules
+// that are not read; a tensor that is missing or misshapen.
+Result<std::optional<GgufHead>> find_gguf_module(const std::shared_ptr<const StoredFiles>& files,
+                                                 bool may_be_model);
 
 }  // namespace outrider

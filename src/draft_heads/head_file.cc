@@ -16,9 +16,11 @@
 #include "draft_heads/gguf_head.h"
 #include "draft_heads/gguf_module.h"
 #include "formats/gguf/gguf_model.h"
+#include "formats/hf/hf_directory.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
+#include "formats/stored_files.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -72,17 +74,12 @@ std::string head_methods() {
   return joined(names);
 }
 
-struct OpenTensors {
-  std::shared_ptr<ModelStorage> storage;
-  TensorDirectory directory;
-};
-
-Result<OpenTensors> open_tensors(const fs::path& directory) {
-  auto storage = std::make_shared<ModelStorage>();
+Result<StoredFiles> open_tensors(const fs::path& directory) {
   const auto named = find_named_weights(directory);
-  OUTRIDER_TRY(TensorDirectory tensors, named ? TensorDirectory::open_file(directory, storage->files, *named)
-                                              : TensorDirectory::open(directory, storage->files));
-  return OpenTensors{std::move(storage), std::move(tensors)};
+  if (!named) return open_hf_tensors(directory);
+  const auto storage = std::make_shared<ModelStorage>();
+  OUTRIDER_TRY(TensorDirectory tensors, TensorDirectory::open_file(directory, storage->files, *named));
+  return StoredFiles{directory, std::move(tensors), storage};
 }
 
 // Adds the quantised matrices to head.file.tensors as rows of numbers. In head.tensors each is one tensor
@@ -106,20 +103,22 @@ Status attach_quantized(ModelStorage& storage, HeadFile& head) {
   return {};
 }
 
-Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors opened) {
-  OUTRIDER_TRY(JsonFile config, JsonFile::read(directory / "config.json"));
-  const auto& tensors = opened.directory.tensors();
+Result<HeadFile> make_head(Method method, const std::shared_ptr<const StoredFiles>& files) {
+  OUTRIDER_TRY(JsonFile config, JsonFile::read(files->path / "config.json"));
+  const TensorDirectory& directory = *files->directory();
   ModelFile file;
-  file.path = directory;
-  file.format = opened.directory.format();
-  for (const auto& [name, entry] : tensors) {
+  file.path = files->path;
+  file.format = directory.format();
+  for (const auto& [name, entry] : directory.tensors()) {
     if (!entry.dtype) continue;
-    file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *opened.storage));
+    file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *files->storage));
   }
-  opened.storage->list_files(file);
-  file.storage = opened.storage;
-  HeadFile head{.method = method, .config = std::move(config), .file = std::move(file), .tensors = tensors};
-  OUTRIDER_RETURN_IF_ERROR(attach_quantized(*opened.storage, head));
+  files->storage->list_files(file);
+  file.storage = files->storage;
+  file.stored = files;
+  HeadFile head{
+      .method = method, .config = std::move(config), .file = std::move(file), .tensors = directory.tensors()};
+  OUTRIDER_RETURN_IF_ERROR(attach_quantized(*files->storage, head));
   return head;
 }
 
@@ -148,25 +147,35 @@ bool is_gguf(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && (path.extension() == ".gguf" || begins_as_gguf(path));
 }
 
-// The head in a GGUF file; nullopt: the file holds only a model, or one with a module where `may_be_model` is
+// The head in these files; nullopt: they hold only a model, or one with a module where `may_be_model` is
 // false.
-Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path, bool may_be_model) {
-  OUTRIDER_TRY(auto found, find_gguf_head(path));
-  if (found) return head_of(std::move(*found));
-  OUTRIDER_TRY(auto module, find_gguf_module(path));
-  if (module && (may_be_model || module->is_alone)) return head_of(std::move(module->head));
-  return std::optional<HeadFile>();
+Result<std::optional<HeadFile>> head_in(const std::shared_ptr<const StoredFiles>& files, bool may_be_model) {
+  if (files->gguf() != nullptr) {
+    OUTRIDER_TRY(auto found, find_gguf_head(files));
+    if (!found) {
+      OUTRIDER_TRY(found, find_gguf_module(files, may_be_model));
+    }
+    return found ? head_of(std::move(*found)) : std::optional<HeadFile>();
+  }
+  const StoredTensors& tensors = files->directory()->tensors();
+  const std::optional<Method> method = recognise(tensors);
+  if (!method || (!may_be_model && is_whole_model(*method, tensors))) return std::optional<HeadFile>();
+  OUTRIDER_TRY(HeadFile head, make_head(*method, files));
+  return std::optional<HeadFile>(std::move(head));
+}
+
+Result<std::optional<HeadFile>> head_in(StoredFiles files) {
+  return head_in(std::make_shared<const StoredFiles>(std::move(files)), /*may_be_model=*/true);
 }
 
 }  // namespace
 
-Result<std::optional<HeadFile>> find_module(const fs::path& path) {
-  if (is_gguf(path)) return open_gguf_file(path, /*may_be_model=*/true);
-  OUTRIDER_TRY(OpenTensors opened, open_tensors(path));
-  const std::optional<Method> method = recognise(opened.directory.tensors());
-  if (!method) return std::optional<HeadFile>();
-  OUTRIDER_TRY(HeadFile head, make_head(*method, path, std::move(opened)));
-  return std::optional<HeadFile>(std::move(head));
+Result<std::optional<HeadFile>> find_module(const ModelFile& model) {
+  if (model.stored == nullptr) return std::optional<HeadFile>();
+  if (model.stored->gguf() != nullptr || !find_named_weights(model.path))
+    return head_in(model.stored, /*may_be_model=*/true);
+  OUTRIDER_TRY(StoredFiles named, open_tensors(model.path));
+  return head_in(std::move(named));
 }
 
 Result<HeadFile> open_head(const fs::path& directory) {
@@ -177,8 +186,8 @@ Result<HeadFile> open_head(const fs::path& directory) {
                        ": expected the directory of a drafter, with config.json and its weights; it is "
                        "not there");
   }
-  OUTRIDER_TRY(auto head,
-               is_file ? open_gguf_file(directory, /*may_be_model=*/true) : find_module(directory));
+  OUTRIDER_TRY(StoredFiles files, is_file ? read_gguf_shards(directory) : open_tensors(directory));
+  OUTRIDER_TRY(auto head, head_in(std::move(files)));
   if (head) return std::move(*head);
   if (is_file) {
     return input_error(
@@ -193,21 +202,22 @@ Result<HeadFile> open_head(const fs::path& directory) {
       head_methods());
 }
 
-Result<std::optional<HeadFile>> find_head(const fs::path& path) {
+Result<HeadOrFiles> open_head_or_files(const fs::path& path) {
+  HeadOrFiles found;
   std::error_code ignored;
-  if (is_gguf(path)) return open_gguf_file(path, /*may_be_model=*/false);
-  if (!fs::is_directory(path, ignored)) return std::optional<HeadFile>();
-  auto opened = open_tensors(path);
+  const bool is_file = is_gguf(path);
+  if (!is_file && !fs::is_directory(path, ignored)) return found;
+  auto opened = is_file ? read_gguf_shards(path) : open_tensors(path);
+  const bool has_named_weights = !is_file && find_named_weights(path);
   if (!opened.ok()) {
     // Others leave nothing that could be a head's.
-    if (find_named_weights(path)) return std::move(opened).error();
-    return std::optional<HeadFile>();
+    if (is_file || has_named_weights) return std::move(opened).error();
+    return found;
   }
-  const auto& tensors = opened->directory.tensors();
-  const std::optional<Method> method = recognise(tensors);
-  if (!method || is_whole_model(*method, tensors)) return std::optional<HeadFile>();
-  OUTRIDER_TRY(HeadFile head, make_head(*method, path, std::move(*opened)));
-  return std::optional<HeadFile>(std::move(head));
+  auto files = std::make_shared<const StoredFiles>(std::move(opened).value());
+  OUTRIDER_TRY(found.head, head_in(files, /*may_be_model=*/false));
+  if (!found.head && !has_named_weights) found.files = std::move(files);
+  return found;
 }
 
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,

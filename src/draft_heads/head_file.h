@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,13 +37,17 @@ struct HeadFile {
 // are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
 
-// The head at a path, also the module among the tensors of a whole model; nullopt: the tensors are no
-// drafter's. Errors: as open_head().
-Result<std::optional<HeadFile>> find_module(const std::filesystem::path& path);
+// The head beside or among the tensors of a model; nullopt: there is none. Errors: as open_head().
+Result<std::optional<HeadFile>> find_module(const ModelFile& model);
 
-// The head in a directory that may as well hold a draft model, or nothing at all: then there is no head.
-// Error: a head with files that cannot be read.
-Result<std::optional<HeadFile>> find_head(const std::filesystem::path& path);
+// A head, or else the files of what may be a draft model, for open_model().
+struct HeadOrFiles {
+  std::optional<HeadFile> head;
+  std::shared_ptr<const StoredFiles> files;  // null: they were not opened, or cannot be
+};
+// Opens a path that may hold a head, a draft model or nothing at all. Error: a head with files that cannot be
+// read.
+Result<HeadOrFiles> open_head_or_files(const std::filesystem::path& path);
 
 struct HeadTensor {
   std::string name;

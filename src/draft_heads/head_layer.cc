@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-int64_t DecoderLayer::bytes() const {
+int64_t HeadLayer::bytes() const {
   WeightList list{.projections = {}, .norms = {&attention_norm, &mlp_norm}, .numbers = {}};
   AttentionWeights::list(list);
   MlpWeights::list(list);
@@ -17,7 +17,7 @@ int64_t DecoderLayer::bytes() const {
 }
 
 Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
-                          DecoderLayer& layer) {
+                          HeadLayer& layer) {
   if (place.has_input_norm)
     OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config.norm, place.prefix + "input_layernorm",
                                        place.input_size, layer.attention_norm));
@@ -68,7 +68,7 @@ void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace>
 }
 
 Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
-                   std::vector<DecoderLayer>& layers) {
+                   std::vector<HeadLayer>& layers) {
   layers.resize(places.size());
   for (size_t i = 0; i < places.size(); ++i)
     OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config, places[i], layers[i]));
@@ -79,7 +79,7 @@ void add_one(std::vector<float>& norm) {
   for (float& weight : norm) weight += 1.0f;
 }
 
-void add_one_to_norms(DecoderLayer& layer) {
+void add_one_to_norms(HeadLayer& layer) {
   for (auto* norm : {&layer.attention_norm.weight, &layer.q_norm, &layer.k_norm, &layer.mlp_norm.weight})
     add_one(*norm);
 }
@@ -95,7 +95,7 @@ KvShape HeadLayers::kv_shape(int64_t layer_count) const {
   return {.layer_count = layer_count, .kv_head_count = shape_.kv_head_count, .head_dim = shape_.head_dim};
 }
 
-void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
+void HeadLayers::reserve(int64_t rows, std::span<const HeadLayer> layers) {
   const auto rotations = static_cast<size_t>(rows * rope_.rotated());
   if (rotations_.size() < rotations) rotations_.resize(rotations);
   normed_.reserve(rows, hidden_size_);
@@ -104,7 +104,7 @@ void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
   delta_.reserve(rows, hidden_size_);
   rows_.reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
-  for (const DecoderLayer& layer : layers) {
+  for (const HeadLayer& layer : layers) {
     gate_up_.reserve(rows, layer.gate_up.n);
     gated_.reserve(rows, layer.down.k);
     for (const auto* projection :
@@ -167,7 +167,7 @@ void HeadLayers::hide_entries(int32_t first) {
   }
 }
 
-LayerBackend::Attention HeadLayers::attention_of(const AttentionShape& shape, const DecoderLayer& layer,
+LayerBackend::Attention HeadLayers::attention_of(const AttentionShape& shape, const HeadLayer& layer,
                                                  int64_t index, FloatAddress qkv) const {
   return {.shape = &shape,
           .q_norm = layer.q_norm,
@@ -177,14 +177,14 @@ LayerBackend::Attention HeadLayers::attention_of(const AttentionShape& shape, co
           .qkv = qkv};
 }
 
-void HeadLayers::store(const DecoderLayer& layer, int64_t index, FloatAddress input) {
+void HeadLayers::store(const HeadLayer& layer, int64_t index, FloatAddress input) {
   OUTRIDER_CHECK(rows() == std::ssize(rows_));
   const LayerBackend::Attention attention = attention_of(shape_, layer, index, qkv_.data());
   backend_.project(layer.qkv, input, qkv_.data(), rows());
   backend_.rotate_and_store(attention, places());
 }
 
-void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, FloatAddress input) {
+void HeadLayers::store_context(const HeadLayer& layer, int64_t index, FloatAddress input) {
   AttentionShape keys = shape_;
   keys.head_count = 0;
   const LayerBackend::Attention attention = attention_of(keys, layer, index, qkv_.data());
@@ -192,7 +192,7 @@ void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, FloatAd
   backend_.rotate_and_store(attention, places());
 }
 
-void HeadLayers::query(const DecoderLayer& layer, FloatAddress input) {
+void HeadLayers::query(const HeadLayer& layer, FloatAddress input) {
   AttentionShape queries = shape_;
   queries.kv_head_count = 0;  // nothing is stored
   const LayerBackend::Attention attention = attention_of(queries, layer, 0, attended_.data());
@@ -234,7 +234,7 @@ void HeadLayers::keep_wanted(FloatAddress states) {
   attention_rows_.resize(kept);
 }
 
-void HeadLayers::finish(const DecoderLayer& layer, int64_t index, FloatAddress states) {
+void HeadLayers::finish(const HeadLayer& layer, int64_t index, FloatAddress states) {
   if (rows() == 0) return;
   attend(layer, index);
   add_attended(layer, states);
@@ -242,14 +242,14 @@ void HeadLayers::finish(const DecoderLayer& layer, int64_t index, FloatAddress s
   add_mlp(states);
 }
 
-FloatAddress HeadLayers::attend(const DecoderLayer& layer, int64_t index) {
+FloatAddress HeadLayers::attend(const HeadLayer& layer, int64_t index) {
   reserve(rows(), {&layer, 1});
   backend_.attend(attention_of(shape_, layer, index, qkv_.data()), attention_rows_, attended_.data());
   backend_.project(layer.attention_output, attended_.data(), delta_.data(), rows());
   return delta_.data();
 }
 
-FloatAddress HeadLayers::add_attended(const DecoderLayer& layer, FloatAddress states) {
+FloatAddress HeadLayers::add_attended(const HeadLayer& layer, FloatAddress states) {
   backend_.add_and_normalize({.x = states,
                               .has_delta = true,
                               .delta = delta_.data(),
@@ -260,7 +260,7 @@ FloatAddress HeadLayers::add_attended(const DecoderLayer& layer, FloatAddress st
   return normed_.data();
 }
 
-FloatAddress HeadLayers::run_mlp(const DecoderLayer& layer) {
+FloatAddress HeadLayers::run_mlp(const HeadLayer& layer) {
   backend_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
   backend_.activate({.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
   backend_.project(layer.down, gated_.data(), delta_.data(), rows());
@@ -269,7 +269,7 @@ FloatAddress HeadLayers::run_mlp(const DecoderLayer& layer) {
 
 void HeadLayers::add_mlp(FloatAddress states) { backend_.add(delta_.data(), states, rows() * hidden_size_); }
 
-void HeadLayers::run(const DecoderLayer& layer, int64_t index, FloatAddress states, bool keeps_wanted) {
+void HeadLayers::run(const HeadLayer& layer, int64_t index, FloatAddress states, bool keeps_wanted) {
   FloatAddress input = states;
   if (!layer.attention_norm.empty()) {
     backend_.normalize(states, layer.attention_norm, normed_.data(), rows());

@@ -15,7 +15,7 @@
 namespace outrider {
 
 // A layer of attention and a dense MLP.
-struct DecoderLayer : AttentionWeights, MlpWeights {
+struct HeadLayer : AttentionWeights, MlpWeights {
   Norm attention_norm;  // of the attention's input [input size]
   Norm mlp_norm;        // of the MLP's input [hidden_size]
 
@@ -24,7 +24,7 @@ struct DecoderLayer : AttentionWeights, MlpWeights {
 
 // Plans the loading of one layer, which must not move before WeightLoader::pack_all() has returned.
 Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
-                          DecoderLayer& layer);
+                          HeadLayer& layer);
 
 // Sets the biases and the norms of queries and keys that the layer's tensors show.
 void detect_layer_variant(const HeadFile& head, const std::string& prefix, ModelConfig& config);
@@ -37,7 +37,7 @@ void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
 void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
                           std::vector<HeadTensor>& tensors);
 Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
-                   std::vector<DecoderLayer>& layers);
+                   std::vector<HeadLayer>& layers);
 
 // An RMS norm without weights yet.
 inline Norm empty_norm(float epsilon) {
@@ -47,7 +47,7 @@ inline Norm empty_norm(float epsilon) {
 }
 // Adds 1 to all norms of the layer: some families store w for a scale of 1 + w.
 void add_one(std::vector<float>& norm);
-void add_one_to_norms(DecoderLayer& layer);
+void add_one_to_norms(HeadLayer& layer);
 
 // The steps of decoder layers over the rows of one pass; layers of one network share it and its scratch.
 //   begin(); for each layer: store(normed input); [keep_wanted();] finish(states)
@@ -58,7 +58,7 @@ class HeadLayers {
   HeadLayers(const ModelConfig& config, LayerBackend& backend, ThreadPool* pool);
 
   // Makes room for passes of at most that many rows.
-  void reserve(int64_t rows, std::span<const DecoderLayer> layers);
+  void reserve(int64_t rows, std::span<const HeadLayer> layers);
   // As reserve(), for passes that hide entries; tree_rows of their rows are in trees.
   void reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries);
 
@@ -67,29 +67,30 @@ class HeadLayers {
   void begin(const ForwardBatch& batch, KvCache& cache, int32_t first_entry = 0);
 
   // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
-  void store(const DecoderLayer& layer, int64_t index, FloatAddress input);
+  void store(const HeadLayer& layer, int64_t index, FloatAddress input);
   // As above in two parts, for layers that split queries: first only keys and values, input [rows,
   // layer.kv.k]; then only queries, input [rows, layer.qkv.k].
-  void store_context(const DecoderLayer& layer, int64_t index, FloatAddress input);
-  void query(const DecoderLayer& layer, FloatAddress input);
-  // From here on rows see the last `window` of the entries that they may see, 0: all; `is_causal`: none
-  // after their own position. Precondition: the tails of the batch are entries that follow one another.
+  void store_context(const HeadLayer& layer, int64_t index, FloatAddress input);
+  void query(const HeadLayer& layer, FloatAddress input);
+  // From here on rows see the last `window` of the entries that they may see, 0: all of them. With
+  // `is_causal` they see no entry after their position. Precondition: the tails of the batch are entries that
+  // follow one another.
   void see(int64_t window, bool is_causal);
-  // From here on rows see only the first entries of their sequence, not their own tree's.
+  // From here on rows see only the first entries of their sequence, not the entries of their tree.
   void see_prefix_only();
   // From here on only rows with logits remain, in their order, also in `states` [rows, hidden].
   void keep_wanted(FloatAddress states);
   // states += output(attention), then states += MLP(mlp_norm(states)). The four steps below are the same one
   // by one; each gives the rows that the next one reads, [rows, hidden], which may be changed in between.
-  void finish(const DecoderLayer& layer, int64_t index, FloatAddress states);
-  FloatAddress attend(const DecoderLayer& layer, int64_t index);  // output(attention)
-  FloatAddress add_attended(const DecoderLayer& layer,
-                            FloatAddress states);   // states += outputs, mlp_norm(states)
-  FloatAddress run_mlp(const DecoderLayer& layer);  // MLP of these
-  void add_mlp(FloatAddress states);                // states += those
+  void finish(const HeadLayer& layer, int64_t index, FloatAddress states);
+  FloatAddress attend(const HeadLayer& layer, int64_t index);  // output(attention)
+  FloatAddress add_attended(const HeadLayer& layer,
+                            FloatAddress states);  // states += outputs, mlp_norm(states)
+  FloatAddress run_mlp(const HeadLayer& layer);    // MLP(the row that add_attended() gave)
+  void add_mlp(FloatAddress states);               // states += what run_mlp() gave
   // A whole layer, normalising its input if it has weights for that; `keeps_wanted`: the last one, nothing
   // else depends on rows without logits.
-  void run(const DecoderLayer& layer, int64_t index, FloatAddress states, bool keeps_wanted);
+  void run(const HeadLayer& layer, int64_t index, FloatAddress states, bool keeps_wanted);
 
   int64_t rows() const { return static_cast<int64_t>(attention_rows_.size()); }  // being computed
   LayerBackend& backend() { return backend_; }
@@ -104,7 +105,7 @@ class HeadLayers {
             .query_factors = {}};
   }
 
-  LayerBackend::Attention attention_of(const AttentionShape& shape, const DecoderLayer& layer, int64_t index,
+  LayerBackend::Attention attention_of(const AttentionShape& shape, const HeadLayer& layer, int64_t index,
                                        FloatAddress qkv) const;
 
   LayerBackend& backend_;

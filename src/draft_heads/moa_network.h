@@ -67,7 +67,7 @@ class MoaNetwork {
   HeadVocabulary vocabulary_;
   HeadLayers layers_;
   std::optional<HeadLayers> target_layers_;  // of layer self-attention
-  DecoderLayer self_attention_, cross_attention_, layer_self_attention_;
+  HeadLayer self_attention_, cross_attention_, layer_self_attention_;
   WeightMemory memory_;
   Projection to_hidden_;                  // Ekv2E
   std::unique_ptr<KvCache> layer_cache_;  // a page per token, an entry per layer of the target

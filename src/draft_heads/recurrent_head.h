@@ -28,7 +28,7 @@ class RecurrentHead {
   int64_t weight_bytes() const { return weight_bytes_; }
   virtual int64_t state_size() const { return hidden_size_; }
   // Greatest number of levels that it can draft.
-  virtual int max_depth() const { return 64; }
+  virtual int max_draft_len() const { return 64; }
   // The place of a token that is to be drafted, for a head that predicts all levels in one pass.
   struct MaskedPlace {
     std::optional<TokenId> token = {};  // nullopt: each level is a pass

@@ -220,9 +220,9 @@ TEST_P(RecurrentHeadTest, ModulesInGgufFilesAreThoseOfDirectories) {
       ASSERT_NO_FATAL_FAILURE(
           expect_golden(**head, target->backend(), golden_named(goldens, name), goldens["stride"]));
     }
-    const auto alone = find_head(file);
-    ASSERT_TRUE(alone.ok() && *alone);
-    EXPECT_EQ((*alone)->method, Method::kMtp);
+    const auto alone = open_head_or_files(file);
+    ASSERT_TRUE(alone.ok() && alone->head);
+    EXPECT_EQ(alone->head->method, Method::kMtp);
   }
 }
 
@@ -491,9 +491,9 @@ TEST_F(RecurrentHeadFile, AModelWithModulesOfItsOwnIsNoHead) {
   for (const char* name : {"model.embed_tokens.weight", "model.language_model.embed_tokens.weight"}) {
     FakeHead made;
     fill_head(made, head_golden("mtp_qwen"));
-    EXPECT_TRUE(find_head(made.write())->has_value());
+    EXPECT_TRUE(open_head_or_files(made.write())->head);
     made.tensors[name] = {kVocab, 64};
-    EXPECT_FALSE(find_head(made.write())->has_value()) << name;
+    EXPECT_FALSE(open_head_or_files(made.write())->head) << name;
   }
 }
 

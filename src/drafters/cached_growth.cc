@@ -38,7 +38,7 @@ CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterConte
                   .max_sequences = context.max_batch,
                   .max_entries = shape.page_count * shape.page_size / context.max_batch,
                   .page_size = shape.page_size,
-                  .max_depth = max_staged_});
+                  .max_draft_len = max_staged_});
   for (size_t i = 0; i < batch; ++i) {
     growing_.push_back(std::make_unique<Growing>());
     growing_.back()->entries.reserve(static_cast<size_t>(max_staged_));
@@ -62,7 +62,7 @@ void CachedGrowth::reserve(DraftSequence& sequence, int64_t length) const {
 
 bool CachedGrowth::add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
                        std::span<const TokenId> uncached) {
-  const int expanded = policy_->max_expanded(std::min(request.max_nodes, max_nodes_), request.max_depth);
+  const int expanded = policy_->max_expanded(std::min(request.max_nodes, max_nodes_), request.max_draft_len);
   auto staged = cache_.stage(sequence.kv, static_cast<int>(uncached.size()) + expanded);
   if (!staged.ok()) return false;
   sequence.staged = std::move(*staged);
@@ -121,7 +121,7 @@ int CachedGrowth::append_masks(Growing& growing) {
   DraftSequence& sequence = *growing.sequence;
   const DraftRequest& request = growing.growth.request();
   const auto root = static_cast<int>(sequence.tokens.size()) - 1;
-  const auto levels = static_cast<size_t>(std::min({request.max_depth, request.max_nodes, max_nodes_}));
+  const auto levels = static_cast<size_t>(std::min({request.max_draft_len, request.max_nodes, max_nodes_}));
   sequence.tokens.resize(sequence.tokens.size() + levels - 1, *vocabulary_.mask);
   return append_chain(batch_, sequence.kv, *sequence.staged, sequence.tokens, root);
 }

@@ -57,7 +57,7 @@ DraftLimits limits_of_tree(const SpeculativeOptions& options) {
 }
 
 DraftLimits limits_of_window(const SpeculativeOptions& options) {
-  return {lookahead_depth(options), lookahead_nodes(options)};
+  return {lookahead_draft_len(options), lookahead_nodes(options)};
 }
 
 Result<int64_t> no_layers(const HeadFile&, const ModelConfig&) { return 0; }
@@ -109,7 +109,7 @@ DraftLimits limits_of(const SpeculativeOptions& options) {
     if (!row.has_own_tree || options.decoding_type == row.method || !drafts_with(options, row.method))
       continue;
     const DraftLimits own = find_entry(row.method)->limits(options);
-    limits = {std::max(limits.depth, own.depth), limits.nodes + own.nodes};
+    limits = {std::max(limits.max_draft_len, own.max_draft_len), limits.max_nodes + own.max_nodes};
   }
   return limits;
 }

@@ -12,8 +12,8 @@ namespace outrider {
 
 // Limits of the trees that options ask for.
 struct DraftLimits {
-  int depth = 0;  // levels below the root
-  int nodes = 0;  // nodes below the root
+  int max_draft_len = 0;  // levels below the root
+  int max_nodes = 0;      // nodes below the root
 };
 DraftLimits limits_of(const SpeculativeOptions& options);
 

@@ -47,16 +47,16 @@ TEST(Registry, LengthsBeyondTheLimitAreRefused) {
 }
 
 TEST(Registry, LimitsAreThoseOfTheTree) {
-  EXPECT_EQ(limits_of(options_of(Method::kNone)).nodes, 0);
-  EXPECT_EQ(limits_of(options_of(Method::kNGram)).depth, 4);
-  EXPECT_EQ(limits_of(options_of(Method::kUserProvided)).nodes, kUserTreeNodes);
+  EXPECT_EQ(limits_of(options_of(Method::kNone)).max_nodes, 0);
+  EXPECT_EQ(limits_of(options_of(Method::kNGram)).max_draft_len, 4);
+  EXPECT_EQ(limits_of(options_of(Method::kUserProvided)).max_nodes, kUserTreeNodes);
   const DraftLimits window = limits_of(options_of(Method::kLookahead));
   SpeculativeOptions combined = options_of(Method::kCombined);
   combined.combine = {Method::kNGram};
   const DraftLimits without = limits_of(combined);
   combined.combine = {Method::kNGram, Method::kLookahead};
-  EXPECT_EQ(limits_of(combined).nodes, 2 * without.nodes + window.nodes);
-  EXPECT_EQ(limits_of(combined).depth, std::max(without.depth, window.depth));
+  EXPECT_EQ(limits_of(combined).max_nodes, 2 * without.max_nodes + window.max_nodes);
+  EXPECT_EQ(limits_of(combined).max_draft_len, std::max(without.max_draft_len, window.max_draft_len));
 }
 
 }  // namespace

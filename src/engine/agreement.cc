@@ -71,7 +71,7 @@ class Reader {
     const DraftRequest request{.sequence = sequence_,
                                .tokens = tokens,
                                .prompt_length = static_cast<int>(prompt_length()),
-                               .max_depth = 1,
+                               .max_draft_len = 1,
                                .max_nodes = max_nodes_,
                                .sampling = &sampling_,
                                .acceptance = AcceptanceRule::kRejection,

@@ -57,7 +57,7 @@ class TimedPasses {
       parts_.cache->storage().clear(transaction->slot(entry), 1);
   }
 
-  // A pass over `rows` rows. Unlike rows wake different experts.
+  // A pass over `rows` rows. Unlike rows activate different experts.
   struct Shape {
     int rows = 1;
     int64_t context = 0;
@@ -78,7 +78,7 @@ class TimedPasses {
     return now_ms() - start;
   }
   // Experts that the last pass read.
-  int64_t woken() const { return parts_.target->woken_experts(); }
+  int64_t active_experts() const { return parts_.target->active_experts(); }
 
  private:
   TokenId token_of(int row) const {
@@ -106,8 +106,9 @@ class PointTimer {
   std::optional<PassCosts::Point> time(int rows) {
     const std::optional<double> ms = min_time({.rows = rows});
     if (!ms) return std::nullopt;
-    PassCosts::Point point{.rows = rows, .ms = *ms, .woken = static_cast<double>(passes_.woken())};
-    if (point.woken > 0 && rows > 1) point.ms_per_expert = time_per_expert(point);
+    PassCosts::Point point{
+        .rows = rows, .ms = *ms, .active_experts = static_cast<double>(passes_.active_experts())};
+    if (point.active_experts > 0 && rows > 1) point.ms_per_expert = time_per_expert(point);
     if (const auto with = context_ > 0 ? min_time({.rows = rows, .context = context_}) : std::nullopt) {
       point.ms_per_thousand = std::max(0.0, *with - *ms) * 1000.0 / static_cast<double>(context_);
     }
@@ -131,10 +132,10 @@ class PointTimer {
     return min;
   }
 
-  // The time that each expert of a point takes: alike rows wake fewer of them in otherwise equal passes.
+  // The time that each expert of a point takes: alike rows activate fewer of them in otherwise equal passes.
   double time_per_expert(const PassCosts::Point& point) {
     const auto alike_ms = min_time({.rows = point.rows, .is_alike = true});
-    const double more = point.woken - static_cast<double>(passes_.woken());
+    const double more = point.active_experts - static_cast<double>(passes_.active_experts());
     return alike_ms && more > 0.0 ? std::max(0.0, point.ms - *alike_ms) / more : 0.0;
   }
 
@@ -184,8 +185,8 @@ std::string fingerprint(const EngineParts& parts) {
   return fmt::format("{:016x}", hash);
 }
 
-// Reads lines of "rows ms ms_per_thousand woken ms_per_expert"; empty if the file is absent or not of that
-// form.
+// Reads lines of "rows ms ms_per_thousand active_experts ms_per_expert"; empty if the file is absent or not
+// of that form.
 std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
   constexpr double kMaxMs = 1e7;
   constexpr double kMaxExpertsOfPass = 1e7;
@@ -194,15 +195,15 @@ std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
   for (std::string line; std::getline(file, line);) {
     PassCosts::Point point;
     std::istringstream fields(line);
-    const bool is_whole =
-        !file.eof() &&
-        fields >> point.rows >> point.ms >> point.ms_per_thousand >> point.woken >> point.ms_per_expert &&
-        (fields >> std::ws).eof() && points.size() < std::size(kRowCounts);
+    const bool is_whole = !file.eof() &&
+                          fields >> point.rows >> point.ms >> point.ms_per_thousand >> point.active_experts >>
+                              point.ms_per_expert &&
+                          (fields >> std::ws).eof() && points.size() < std::size(kRowCounts);
     const bool rises = points.empty() ? point.rows == 1 : point.rows > points.back().rows;
     const bool is_sane = point.ms > 0.0 && point.ms < kMaxMs && point.ms_per_thousand >= 0.0 &&
-                         point.ms_per_thousand < kMaxMs && point.woken >= 0.0 &&
-                         point.woken < kMaxExpertsOfPass && point.ms_per_expert >= 0.0 &&
-                         point.ms_per_expert * point.woken <= point.ms;
+                         point.ms_per_thousand < kMaxMs && point.active_experts >= 0.0 &&
+                         point.active_experts < kMaxExpertsOfPass && point.ms_per_expert >= 0.0 &&
+                         point.ms_per_expert * point.active_experts <= point.ms;
     if (!is_whole || !rises || !is_sane) return {};
     points.push_back(point);
   }
@@ -213,7 +214,7 @@ void write_points(const std::filesystem::path& path, const std::vector<PassCosts
   std::string text;
   for (const auto& point : points)
     text += fmt::format("{} {:.6g} {:.6g} {:.6g} {:.6g}\n", point.rows, point.ms, point.ms_per_thousand,
-                        point.woken, point.ms_per_expert);
+                        point.active_experts, point.ms_per_expert);
   if (make_directories(path.parent_path()).ok()) (void)write_durably(path, text);
 }
 

@@ -41,7 +41,7 @@ SchedulerOptions scheduler_options(const EngineParts& parts) {
           .max_batch_rows = static_cast<int>(batch_limits(parts).rows),
           .prefill_chunk = parts.options.prefill_chunk,
           .prompt_logits = kMaxPromptLogits,
-          .max_depth = max_depth(parts),
+          .max_draft_len = max_draft_len(parts),
           .max_nodes = max_nodes(parts),
           .offered_nodes = parts.options.offered_nodes,
           .max_preemptions = parts.max_preemptions,
@@ -52,7 +52,7 @@ SchedulerOptions scheduler_options(const EngineParts& parts) {
 SpeculationPolicy::Options policy_options(const EngineParts& parts) {
   return {.is_auto = parts.options.speculation.is_auto,
           .schedule = parts.options.speculation.draft_len_schedule,
-          .max_depth = max_depth(parts),
+          .max_draft_len = max_draft_len(parts),
           .max_nodes = max_nodes(parts),
           .agreement = parts.agreement};
 }
@@ -70,7 +70,7 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, Speculation
           .acceptance = acceptance_rule(parts.options),
           .options = &parts.options.speculation,
           .limits = batch_limits(parts),
-          .max_nodes = tree_limits(parts).nodes};
+          .max_nodes = tree_limits(parts).max_nodes};
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   const RequestId id = impl_->next_id++;
   const SpeculativeOptions& speculation = parts.options.speculation;
   const Sequence::Limits limits{.context = parts.options.context,
-                                .max_nodes = tree_limits(parts).nodes,
+                                .max_nodes = tree_limits(parts).max_nodes,
                                 .vocab_size = parts.vocab_size,
                                 .model_stop_tokens = parts.target->config().stop_tokens,
                                 .thinking = {.begin = speculation.relaxed.begin_thinking_token,

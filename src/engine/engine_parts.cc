@@ -13,21 +13,21 @@ namespace {
 int64_t max_logits_without_limit(const EngineParts& parts) {
   constexpr int64_t kMaxDrafted = 1024;
   const int64_t batch = parts.options.max_batch;
-  const int64_t nodes = tree_limits(parts).nodes;
+  const int64_t nodes = tree_limits(parts).max_nodes;
   return batch + std::min(batch * nodes, std::max(nodes, kMaxDrafted));
 }
 
 }  // namespace
 
-int max_depth(const EngineParts& parts) { return limits_of(parts.options.speculation).depth; }
+int max_draft_len(const EngineParts& parts) { return limits_of(parts.options.speculation).max_draft_len; }
 
-int max_nodes(const EngineParts& parts) { return limits_of(parts.options.speculation).nodes; }
+int max_nodes(const EngineParts& parts) { return limits_of(parts.options.speculation).max_nodes; }
 
 DraftLimits tree_limits(const EngineParts& parts) {
   const DraftLimits drafted = limits_of(parts.options.speculation);
   const int offered = parts.options.offered_nodes;
-  return {.depth = std::max(drafted.depth, std::min(offered, kMaxDraftLen)),
-          .nodes = std::max(drafted.nodes, offered)};
+  return {.max_draft_len = std::max(drafted.max_draft_len, std::min(offered, kMaxDraftLen)),
+          .max_nodes = std::max(drafted.max_nodes, offered)};
 }
 
 ForwardBatch::Limits batch_limits(const EngineParts& parts) {
@@ -36,9 +36,9 @@ ForwardBatch::Limits batch_limits(const EngineParts& parts) {
   return {.rows = options.max_batch_rows != 0 ? options.max_batch_rows
                                               : options.prefill_chunk + max_logits_without_limit(parts),
           .max_sequences = options.max_batch,
-          .max_entries = options.context + 1 + trees.nodes,
+          .max_entries = options.context + 1 + trees.max_nodes,
           .page_size = options.page_size,
-          .max_depth = trees.depth};
+          .max_draft_len = trees.max_draft_len};
 }
 
 int64_t max_logits(const EngineParts& parts) {

@@ -45,7 +45,7 @@ struct EngineParts {
 inline constexpr int kMaxPromptLogits = 32;
 
 // Limits of one drafted tree: levels and nodes below the root.
-int max_depth(const EngineParts& parts);
+int max_draft_len(const EngineParts& parts);
 int max_nodes(const EngineParts& parts);
 // Limits of any tree, offered ones included.
 DraftLimits tree_limits(const EngineParts& parts);

@@ -108,7 +108,7 @@ Status check_speculation(const RequestSpeculation& speculation, const EnginePart
   if (relaxes && acceptance_rule(parts.options) != AcceptanceRule::kRelaxed)
     OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(parts));
   if (speculation.enabled && speculation.is_auto.value_or(false) && parts.costs.empty() &&
-      max_depth(parts) > 0) {
+      max_draft_len(parts) > 0) {
     return usage_error(
         "a request asks for policy auto, but no costs were measured when the model was opened; open it with "
         "policy=auto or calibrate, or leave the request's policy out");

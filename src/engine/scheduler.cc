@@ -68,7 +68,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   while (pages_needed() > cache_->available_pages() && reclaim()) {
   }
   if (pages_needed() > cache_->available_pages()) {
-    for (SequencePlan& plan : plans_) plan.max_depth = plan.max_nodes = 0;
+    for (SequencePlan& plan : plans_) plan.max_draft_len = plan.max_nodes = 0;
   }
   while (pages_needed() > cache_->available_pages()) {
     const size_t index = victim();
@@ -338,10 +338,10 @@ void Scheduler::plan_draft(SequencePlan& plan) const {
   const bool is_offered = plan.sequence->is_offered();
   plan.max_nodes = std::min(nodes_of(*plan.sequence), draft_rows_);
   // The last token committed always comes from the target, so one less than what fits is worth drafting.
-  plan.max_depth =
-      static_cast<int>(std::min<int64_t>({is_offered ? options_.offered_nodes : options_.max_depth,
+  plan.max_draft_len =
+      static_cast<int>(std::min<int64_t>({is_offered ? options_.offered_nodes : options_.max_draft_len,
                                           plan.sequence->remaining() - 1, plan.max_nodes}));
-  if (plan.max_depth <= 0) plan.max_depth = plan.max_nodes = 0;
+  if (plan.max_draft_len <= 0) plan.max_draft_len = plan.max_nodes = 0;
 }
 
 int Scheduler::nodes_of(const Sequence& sequence) const {

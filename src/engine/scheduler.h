@@ -21,7 +21,7 @@ struct SchedulerOptions {
   int max_batch_rows = 0;   // rows of one target pass; at least max_batch
   int prefill_chunk = 256;  // prompt tokens computed in one step, all sequences together
   int prompt_logits = 32;   // prompt rows with logits in one step, besides one for every sequence
-  int max_depth = 0;        // levels of one tree, below its root
+  int max_draft_len = 0;    // levels of one tree, below its root
   int max_nodes = 0;        // nodes of one tree, below its root
   int offered_nodes = 0;    // nodes and levels of an offered tree, below its root
   int max_preemptions = 8;  // a sequence that lost its pages this often runs to its end
@@ -35,7 +35,7 @@ struct SequencePlan {
   Sequence* sequence = nullptr;
   int prefill_tokens = 0;  // committed tokens before the pending one that are computed now
   bool decodes = false;    // the pending token is computed too, and the sequence grows
-  int max_depth = 0;       // levels of its tree, below the root; 0: nothing is drafted
+  int max_draft_len = 0;   // levels of its tree, below the root; 0: nothing is drafted
   int max_nodes = 0;       // nodes of its tree, below the root
 
   // Rows of the pass without drafted nodes.

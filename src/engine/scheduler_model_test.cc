@@ -52,7 +52,7 @@ Shape shape_of(uint32_t seed) {
   shape.options.max_batch_rows = shape.options.max_batch + (below(3) == 0 ? below(4) : below(60));
   shape.options.prefill_chunk = 1 + below(below(2) == 0 ? 4 : 40);
   shape.options.max_nodes = below(3) == 0 ? 0 : 1 + below(12);
-  shape.options.max_depth = std::min(shape.options.max_nodes, 5);
+  shape.options.max_draft_len = std::min(shape.options.max_nodes, 5);
   shape.options.preempt_every = below(3) == 0 ? 1 + below(3) : 0;
   shape.page_size = 1 << below(5);
   const int64_t min = (kContext + shape.page_size - 1) / shape.page_size;
@@ -202,8 +202,8 @@ class SchedulerModel {
       ASSERT_TRUE(plan.decodes || plan.max_nodes == 0);
       ASSERT_FALSE(plan.decodes && plan.sequence->awaits_tree()) << "decodes without its tree";
       ASSERT_LE(plan.max_nodes, std::max(0, scheduler_.draft_rows()));
-      ASSERT_LE(plan.max_depth, plan.max_nodes);
-      ASSERT_LT(plan.max_depth, std::max<int64_t>(plan.sequence->remaining(), 1));
+      ASSERT_LE(plan.max_draft_len, plan.max_nodes);
+      ASSERT_LT(plan.max_draft_len, std::max<int64_t>(plan.sequence->remaining(), 1));
     }
     ASSERT_LE(rows + std::max(0, scheduler_.draft_rows()), shape_.options.max_batch_rows);
     ASSERT_LE(prompt_rows, std::max(shape_.options.prefill_chunk, prompts));
@@ -263,7 +263,7 @@ class SchedulerModel {
     for (int i = 0; i < plan.prefill_tokens; ++i) path.push_back(i);
     const auto length = static_cast<size_t>(sequence.kv.length());
     if (plan.decodes) {
-      const int accepted = plan.max_depth == 0 ? 0 : below(plan.max_depth + 1);
+      const int accepted = plan.max_draft_len == 0 ? 0 : below(plan.max_draft_len + 1);
       std::vector<TokenId> tokens;
       sequence.offered.reset();
       for (int i = 0; i <= accepted; ++i) tokens.push_back(below(kAlphabet));

@@ -18,17 +18,11 @@ using LayerRule = std::function<bool(int64_t layer)>;
 
 bool every_layer(int64_t) { return true; }
 
-Result<int64_t> required_integer(const JsonObject& root, std::string_view key) {
-  OUTRIDER_TRY(const auto value, root.integer(key));
-  if (!value) return root.fail(quote(key) + " is missing");
-  return *value;
-}
-
 // Reads the numbers of experts; transformers has two names for the first.
 Status read_counts(const JsonObject& root, ModelConfig* config) {
   const std::string_view key = root.contains("num_experts") ? "num_experts" : "num_local_experts";
-  OUTRIDER_TRY(config->experts.count, required_integer(root, key));
-  OUTRIDER_TRY(config->experts.used, required_integer(root, "num_experts_per_tok"));
+  OUTRIDER_TRY(config->experts.count, root.require_integer(key));
+  OUTRIDER_TRY(config->experts.used, root.require_integer("num_experts_per_tok"));
   return {};
 }
 
@@ -116,7 +110,7 @@ Status read_mixtral_traits(const JsonObject& root, ModelConfig* config) {
 Status read_qwen_moe_traits(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_RETURN_IF_ERROR(refuse(root, "use_sliding_window"));
   OUTRIDER_RETURN_IF_ERROR(read_counts(root, config));
-  OUTRIDER_TRY(config->experts.ffn_size, required_integer(root, "moe_intermediate_size"));
+  OUTRIDER_TRY(config->experts.ffn_size, root.require_integer("moe_intermediate_size"));
   OUTRIDER_RETURN_IF_ERROR(read_norm_of_chosen(root, config));
   OUTRIDER_TRY(const auto shared, root.integer("shared_expert_intermediate_size"));
   OUTRIDER_TRY(const auto step, root.integer("decoder_sparse_step"));
@@ -167,7 +161,7 @@ Status read_granite_hybrid_traits(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_TRY(const auto experts, root.integer("num_local_experts"));
   if (experts.value_or(8) != 0) {
     OUTRIDER_RETURN_IF_ERROR(read_counts(root, config));
-    OUTRIDER_TRY(config->experts.ffn_size, required_integer(root, "intermediate_size"));
+    OUTRIDER_TRY(config->experts.ffn_size, root.require_integer("intermediate_size"));
     place_experts(every_layer, config->ffn_size, config);
   }
   return read_granite_traits(root, config);
@@ -176,9 +170,9 @@ Status read_granite_hybrid_traits(const JsonObject& root, ModelConfig* config) {
 Status read_glm4_moe_traits(const JsonObject& root, ModelConfig* config) {
   ExpertTraits& experts = config->experts;
   const std::string_view key = root.contains("n_routed_experts") ? "n_routed_experts" : "num_local_experts";
-  OUTRIDER_TRY(experts.count, required_integer(root, key));
-  OUTRIDER_TRY(experts.used, required_integer(root, "num_experts_per_tok"));
-  OUTRIDER_TRY(experts.ffn_size, required_integer(root, "moe_intermediate_size"));
+  OUTRIDER_TRY(experts.count, root.require_integer(key));
+  OUTRIDER_TRY(experts.used, root.require_integer("num_experts_per_tok"));
+  OUTRIDER_TRY(experts.ffn_size, root.require_integer("moe_intermediate_size"));
   OUTRIDER_TRY(const auto groups, root.integer("n_group"));
   OUTRIDER_TRY(const auto used_groups, root.integer("topk_group"));
   experts.groups = groups.value_or(1);
@@ -200,7 +194,7 @@ Status read_glm4_moe_traits(const JsonObject& root, ModelConfig* config) {
 
 Status read_llama4_traits(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_RETURN_IF_ERROR(read_counts(root, config));
-  OUTRIDER_TRY(config->experts.ffn_size, required_integer(root, "intermediate_size"));
+  OUTRIDER_TRY(config->experts.ffn_size, root.require_integer("intermediate_size"));
   OUTRIDER_TRY(const auto step, root.integer("interleave_moe_layer_step"));
   OUTRIDER_TRY(const std::vector<int64_t> listed, read_layers(root, "moe_layers"));
   const int64_t period = step.value_or(1);

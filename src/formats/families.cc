@@ -139,7 +139,7 @@ constexpr ModelFamily kFamilies[] = {
      .window_rope_theta = 500000,
      .norm = {.placement = NormPlacement::kOutput, .epsilon = 1e-5f},
      .hf_layout = {.names = kOlmo2Names}},
-    // OLMo 3: windows in three layers of four; the RoPE of these is never scaled.
+    // OLMo 3: windows in three layers of four; the RoPE of windowed layers is never scaled.
     {.name = "olmo3",
      .hf_architecture = "Olmo3ForCausalLM",
      .gguf_architecture = "olmo2",

@@ -157,7 +157,7 @@ Status read_gemma4_traits(const JsonObject& root, ModelConfig* config) {
     }
     layers.push_back(layer);
   }
-  // All layers of an assistant read keys and values of its target; it says that all share theirs.
+  // All layers of an assistant read keys and values of its target. Its file says that all layers share keys.
   if (shared.value_or(0) < config->layer_count) share_keys(shared.value_or(0), &layers);
   for (LayerTraits& layer : layers) {
     if (is_wide.value_or(false) && layer.kv_layer != LayerTraits::kOwn) layer.ffn_size = 2 * config->ffn_size;

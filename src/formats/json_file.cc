@@ -40,6 +40,12 @@ Result<std::optional<double>> JsonObject::number(std::string_view key) const {
   return get<double>(key, "a number");
 }
 
+Result<int64_t> JsonObject::require_integer(std::string_view key) const {
+  OUTRIDER_TRY(const auto value, integer(key));
+  if (!value) return fail(quote(key) + " is missing");
+  return *value;
+}
+
 Result<std::optional<bool>> JsonObject::boolean(std::string_view key) const {
   return get<bool>(key, "true or false");
 }

@@ -26,6 +26,7 @@ class JsonObject {
 
   // nullopt when absent or null. Error: the value has another type.
   Result<std::optional<int64_t>> integer(std::string_view key) const;
+  Result<int64_t> require_integer(std::string_view key) const;  // error also: it is absent
   Result<std::optional<double>> number(std::string_view key) const;
   Result<std::optional<bool>> boolean(std::string_view key) const;
   Result<std::optional<std::string_view>> string(std::string_view key) const;

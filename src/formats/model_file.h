@@ -17,6 +17,7 @@
 namespace outrider {
 
 class JsonFile;
+struct StoredFiles;
 
 // An opened model with one set of names for all formats. open_model() has checked the extents, shapes and
 // types of everything in it. Views stay valid as long as `storage` lives.
@@ -37,6 +38,7 @@ struct ModelFile {
   std::string bos_token, eos_token;             // spellings, for the chat template
   std::map<std::string, std::string> metadata;  // for `inspect`: key -> short printable value
   std::shared_ptr<const JsonFile> document;     // config.json; null: a GGUF file or a shape
+  std::shared_ptr<const StoredFiles> stored;    // the files as they were opened; null: a shape
   std::shared_ptr<void> storage;                // keeps mapped files and converted rows alive
   std::vector<const MappedFile*> files;         // the mapped files of `storage`; none: random weights
 
@@ -51,6 +53,9 @@ struct ModelFile {
 // Errors: no such file, unknown format, unsupported family / dtype / tokenizer (named, with the list of what
 // is supported), malformed contents, missing or mis-shaped tensors.
 Result<ModelFile> open_model(const std::filesystem::path& path);
+
+// The model in files that have been opened before (formats/stored_files.h).
+Result<ModelFile> open_model(std::shared_ptr<const StoredFiles> files);
 
 // As open_model(), but a Hugging Face directory needs no weights and no tokenizer: what is missing stays
 // empty.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // open_model() of model_file.h, apart from it because it knows every container.
+#include <functional>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include "formats/hf/hf_directory.h"
 #include "formats/model_file.h"
 #include "formats/random_model.h"
+#include "formats/stored_files.h"
 
 namespace outrider {
 namespace {
@@ -26,7 +29,10 @@ Result<ModelFile> open_by_kind(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return input_error("no such model: " + path.string());
   if (fs::is_directory(status)) return open_hf_directory(path);
-  if (path.extension() == ".gguf" || begins_as_gguf(path)) return open_gguf_model(path);
+  if (path.extension() == ".gguf" || begins_as_gguf(path)) {
+    OUTRIDER_TRY(StoredFiles files, read_gguf_shards(path));
+    return open_gguf_model(std::make_shared<const StoredFiles>(std::move(files)));
+  }
   if (path.extension() == ".safetensors") {
     return input_error(path.string() + ": give the directory that holds it and config.json instead");
   }
@@ -39,9 +45,15 @@ Result<ModelFile> describe_by_kind(const fs::path& path) {
   return has_no_weights ? describe_hf_directory(path) : open_by_kind(path);
 }
 
-Result<ModelFile> open_with(const fs::path& path, Result<ModelFile> (*open)(const fs::path&)) {
+Result<ModelFile> open_stored(std::shared_ptr<const StoredFiles> files) {
+  if (files->gguf() != nullptr) return open_gguf_model(std::move(files));
+  const fs::path& path = files->path;
+  return open_hf_directory(path, std::move(files));
+}
+
+Result<ModelFile> open_with(const fs::path& path, const std::function<Result<ModelFile>()>& open) {
   try {
-    OUTRIDER_TRY(ModelFile model, open(path));
+    OUTRIDER_TRY(ModelFile model, open());
     model.bos_token = spelling(model.tokenizer, model.tokenizer.bos);
     model.eos_token = spelling(model.tokenizer, model.tokenizer.eos);
     return model;
@@ -52,8 +64,16 @@ Result<ModelFile> open_with(const fs::path& path, Result<ModelFile> (*open)(cons
 
 }  // namespace
 
-Result<ModelFile> open_model(const fs::path& path) { return open_with(path, open_by_kind); }
+Result<ModelFile> open_model(const fs::path& path) {
+  return open_with(path, [&] { return open_by_kind(path); });
+}
 
-Result<ModelFile> describe_model(const fs::path& path) { return open_with(path, describe_by_kind); }
+Result<ModelFile> open_model(std::shared_ptr<const StoredFiles> files) {
+  return open_with(files->path, [&] { return open_stored(files); });
+}
+
+Result<ModelFile> describe_model(const fs::path& path) {
+  return open_with(path, [&] { return describe_by_kind(path); });
+}
 
 }  // namespace outrider

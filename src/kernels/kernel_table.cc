@@ -15,7 +15,7 @@ struct Level {
   std::string refusal;  // empty: this machine can run it
 };
 
-// `make_ops` is compiled for the level's own processors, so that even a call to it is theirs.
+// `make_ops` is compiled for the level's own processors, so that only they may call it.
 template <WeightLayout (*layout_of)(DType)>
 Level make_level(std::string_view name, IsaOps (*make_ops)(), const std::string& refusal) {
   const auto layout = [](const MatrixSource& source) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that 4-bit codes without a min stand for, as 8-bit numbers and, times a scale, as the bf16
-// numbers of tiles. The latter are looked up by scale, because a multiplication for every 32 weights costs
-// more than a load from the first-level cache. A matrix has a few hundred scales of eight significant bits,
-// so the part of the table in use stays there.
+// numbers of tiles. The bf16 numbers are looked up by scale, because a multiplication for every 32 weights
+// costs more than a load from the first-level cache. A matrix has a few hundred scales of eight significant
+// bits, so the part of the table in use stays there.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block types as codes in groups: x = scale * number of the code - min. Every packing of block types starts
-// from these, and dequantize_row() reads the same.
+// from such codes, and dequantize_row() reads them, too.
 #pragma once
 
 #include <cstddef>

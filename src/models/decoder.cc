@@ -17,7 +17,7 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, std::unique_pt
       backend_(std::move(backend)),
       weights_(backend_->weights()),
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
-      woken_(static_cast<size_t>(config_.layer_count)),
+      active_experts_(static_cast<size_t>(config_.layer_count)),
       pass_(config_, options.context, *backend_),
       stream_(config_, *backend_),
       embedded_(*backend_),
@@ -117,19 +117,21 @@ std::optional<LayerStreaming> Decoder::streaming() const {
                         .waited_ms = stream.waited_ms()};
 }
 
-int64_t Decoder::woken_experts() const { return std::accumulate(woken_.begin(), woken_.end(), int64_t{0}); }
+int64_t Decoder::active_experts() const {
+  return std::accumulate(active_experts_.begin(), active_experts_.end(), int64_t{0});
+}
 
 int64_t Decoder::pass_bytes() const {
   int64_t bytes = weights_.shared_bytes();
-  for (size_t i = 0; i < woken_.size(); ++i) {
-    if (woken_[i] > 0) bytes += woken_[i] * weights_.layers[i].mlp->part_bytes();
+  for (size_t i = 0; i < active_experts_.size(); ++i) {
+    if (active_experts_[i] > 0) bytes += active_experts_[i] * weights_.layers[i].mlp->part_bytes();
   }
   return bytes;
 }
 
 SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   feature_rows_ = hidden_state_count_ = 0;
-  woken_.assign(static_cast<size_t>(config_.layer_count), 0);
+  active_experts_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return {};
   begin(batch, cache, layers);
   run_layers(batch, layers);

@@ -26,7 +26,7 @@ class Decoder final : public Model {
   int64_t weight_bytes() const override { return weights_.bytes(); }
   bool maps_weights() const override { return weights_.memory.file.has_value(); }
   int64_t streamed_bytes() const override { return weights_.row_bytes(); }
-  int64_t woken_experts() const override;
+  int64_t active_experts() const override;
   int64_t pass_bytes() const override;
   Status keep_layers(int64_t bytes) override {
     return weights_.stream ? weights_.stream->keep(bytes) : Status();
@@ -102,8 +102,8 @@ class Decoder final : public Model {
   KvShape kv_shape_;
   LayerSubset whole_;
   FeatureTaps taps_;
-  bool captures_ = false;       // this pass keeps features
-  std::vector<int64_t> woken_;  // [layer_count]: experts that the last pass read
+  bool captures_ = false;                // this pass keeps features
+  std::vector<int64_t> active_experts_;  // [layer_count]: experts that the last pass read
 
   // One pass. Rows are the rows being computed where nothing else is said.
   BlockPass pass_;

@@ -36,7 +36,7 @@ void Decoder::run_mlp(int64_t index, bool joins) {
   layer.mlp->run(
       pass_,
       {.input = input, .output = joins ? stream_.branch() : stream_.delta(), .residual = stream_.hidden()});
-  woken_[static_cast<size_t>(index)] = pass_.take_chosen_parts();
+  active_experts_[static_cast<size_t>(index)] = pass_.take_chosen_parts();
   if (joins) {
     stream_.join_branch(layer.mlp_output_norm, pass_.rows());
   } else {

@@ -54,10 +54,10 @@ struct DecoderWeights {
   Projection lm_head;
   std::optional<LayerInputTable> layer_inputs;
 
-  // The embedding table [vocab_size, token_size], whose rows are read one at a time.
+  // The embedding table [vocab_size, token_size]; its rows are read one at a time.
   const PackedMatrix& embedding() const { return table ? *table : lm_head.parts.front(); }
-  WeightList list() const;                          // of all but tables
-  std::vector<const PackedMatrix*> tables() const;  // whose rows are read one at a time
+  WeightList list() const;                          // all weights but tables
+  std::vector<const PackedMatrix*> tables() const;  // weights with rows that are read one at a time
   int64_t parameter_count() const;
   int64_t bytes() const;
   // The bytes that every pass reads: single rows of the tables, and no parts of blocks that rows choose from.

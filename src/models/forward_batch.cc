@@ -41,7 +41,7 @@ void ForwardBatch::reserve(const Limits& limits) {
   }
   tokens.reserve(rows);
   tail_begin.reserve(rows + 1);
-  tails.reserve(rows * static_cast<size_t>(limits.max_depth + 1));
+  tails.reserve(rows * static_cast<size_t>(limits.max_draft_len + 1));
   page_begin.reserve(static_cast<size_t>(limits.max_sequences) + 1);
   states.reserve(static_cast<size_t>(limits.max_sequences));
   const int64_t pages_each = (limits.max_entries + limits.page_size - 1) / limits.page_size;

@@ -44,13 +44,13 @@ struct ForwardBatch {
   ForwardBatch() { clear(); }
   void clear();
   // Makes room, so that appending does not allocate: rows of `max_sequences` sequences, each with up to
-  // `max_entries` entries in pages of `page_size`, and trees of depth up to `max_depth`.
+  // `max_entries` entries in pages of `page_size`, and trees of at most `max_draft_len` levels.
   struct Limits {
     int64_t rows = 0;
     int64_t max_sequences = 0;
     int64_t max_entries = 0;
     int64_t page_size = 1;
-    int64_t max_depth = 0;
+    int64_t max_draft_len = 0;
   };
   void reserve(const Limits& limits);
   int rows() const { return static_cast<int>(tokens.size()); }

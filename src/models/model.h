@@ -90,7 +90,7 @@ class Model {
   // The bytes of weights that a pass over one row reads: all but tables and the experts that it does not use.
   virtual int64_t streamed_bytes() const { return weight_bytes(); }
   // The experts that the last pass read, counted in each layer; 0: the model has none.
-  virtual int64_t woken_experts() const { return 0; }
+  virtual int64_t active_experts() const { return 0; }
   // The bytes of weights that the last pass read.
   virtual int64_t pass_bytes() const { return streamed_bytes(); }
 

@@ -27,14 +27,14 @@ std::string text_of(const DrafterLine& line);
 // One line: what is used, and how many others were found, tried and left out. Empty: nothing was looked for.
 std::string search_summary(const OpenedFiles& files);
 
-// A draft model whose tokens are not the target's.
+// A draft model with another vocabulary than the target's.
 struct OtherVocabulary {
   std::filesystem::path draft;
   int64_t target_tokens = 0, draft_tokens = 0;
-  int64_t shared = 0;           // of the target's tokens, the ones that the draft has as well
+  int64_t shared = 0;           // tokens of the target that the draft has as well
   std::vector<bool> is_shared;  // by the target's id
 
-  double share_of_text(std::span<const TokenId> tokens) const;  // the share of these that the draft has
+  double share_of_text(std::span<const TokenId> tokens) const;  // the share of `tokens` that the draft has
   std::string text() const;  // one line that says how much they share, and what it costs
 };
 

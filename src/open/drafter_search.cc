@@ -30,6 +30,7 @@ constexpr size_t kMaxTokenizers = 24;  // of draft models that one search opens
 // A model that may draft, before its tokenizer is compared.
 struct SmallModel {
   DrafterCandidate candidate;
+  std::shared_ptr<const StoredFiles> files;  // null: they cannot be opened
   Evidence evidence = {};
 };
 
@@ -43,20 +44,20 @@ class Search {
 
   void look_inside() {
     if (identity_.modules == 0) return;
-    auto head = open_head(target_.path);
-    if (head.ok()) return add_head(candidate_inside(), std::move(head).value(), Evidence::kInside);
+    auto head = find_module(target_);
+    if (head.ok() && *head) return add_head(candidate_inside(), std::move(**head), Evidence::kInside);
     leave_out(candidate_inside(), "the configuration names a module that the files do not have");
   }
 
   void look_at(const std::vector<DrafterCandidate>& candidates) {
     for (const DrafterCandidate& candidate : candidates) {
-      auto head = find_head(candidate.path);
-      if (!head.ok()) {
-        leave_out(candidate, head.error().message);
-      } else if (*head) {
-        judge_head(candidate, std::move(**head));
+      auto found = open_head_or_files(candidate.path);
+      if (!found.ok()) {
+        leave_out(candidate, found.error().message);
+      } else if (found->head) {
+        judge_head(candidate, std::move(*found->head));
       } else {
-        judge_model(candidate);
+        judge_model(candidate, std::move(found->files));
       }
     }
   }
@@ -120,20 +121,20 @@ class Search {
     return candidate.is_beside ? repository_of(candidate.path) : candidate.name;
   }
 
-  void judge_model(const DrafterCandidate& candidate) {
+  void judge_model(const DrafterCandidate& candidate, std::shared_ptr<const StoredFiles> files) {
     if (!candidate.may_be_model || candidate.bytes == 0 ||
         candidate.bytes * depth_.target_over_draft > bytes_ || candidate.bytes == bytes_) {
       ++search_.others;
       return;
     }
-    const auto identity = read_identity(candidate.path, repository_name(candidate));
+    const auto identity = read_identity(candidate.path, files.get(), repository_name(candidate));
     if (!identity.ok()) return leave_out(candidate, identity.error().message);
     if (!identity->writes_text) return leave_out(candidate, "makes vectors or scores, no text");
     if (is_other_vocabulary(identity->vocab_size)) {
       return leave_out(candidate, fmt::format("has a vocabulary of {} tokens, the target's has {}",
                                               identity->vocab_size, identity_.vocab_size));
     }
-    small_.push_back({candidate, model_evidence(*identity)});
+    small_.push_back({candidate, std::move(files), model_evidence(*identity)});
   }
 
   // Output heads are padded, and fine-tunes add tokens at the end.
@@ -171,7 +172,7 @@ class Search {
 
   // True: it is a draft model for the target.
   bool compare(const SmallModel& small) {
-    auto model = open_model(small.candidate.path);
+    auto model = small.files ? open_model(small.files) : open_model(small.candidate.path);
     if (!model.ok()) return leave_out(small.candidate, model.error().message), false;
     if (std::string reason = why_no_draft(*model); !reason.empty())
       return leave_out(small.candidate, std::move(reason)), false;
@@ -247,14 +248,14 @@ Result<DrafterSearch> search_drafters(const std::vector<fs::path>& folders, cons
 }
 
 std::optional<FoundDrafter> find_trained_head(const ModelFile& target, Method method) {
-  if (auto own = open_head(target.path); own.ok() && stands_for(method, own->method)) {
+  if (auto own = find_module(target); own.ok() && *own && stands_for(method, (*own)->method)) {
     FoundDrafter found{.path = target.path,
-                       .method = own->method,
+                       .method = (*own)->method,
                        .name = target.path.filename().string(),
                        .place = "inside the target",
                        .evidence = Evidence::kInside,
                        .agreement = 0.0};
-    found.head = std::move(own).value();
+    found.head = std::move(**own);
     return found;
   }
   DrafterSearch search = find_drafters(target, {.models = 0});

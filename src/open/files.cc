@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -26,9 +27,10 @@ bool takes_draft_model(const SpeculativeOptions& options) {
          find_need(options, MethodNeeds::kDraftModel) != nullptr;
 }
 
-Status add_model(const fs::path& path, DraftFiles& files) {
+// `opened` are its files, where they have been opened before.
+Status add_model(const fs::path& path, std::shared_ptr<const StoredFiles> opened, DraftFiles& files) {
   if (files.model(path) != nullptr) return {};
-  OUTRIDER_TRY(ModelFile model, open_model(path));
+  OUTRIDER_TRY(ModelFile model, opened ? open_model(std::move(opened)) : open_model(path));
   files.models.push_back(std::move(model));
   return {};
 }
@@ -76,10 +78,10 @@ bool may_draft_from_inside(const EngineOptions& options) {
          fs::equivalent(speculation.speculative_model, options.model, ignored);
 }
 
-Result<DraftFiles> open_named_drafter(const EngineOptions& options) {
+Result<DraftFiles> open_named_drafter(const EngineOptions& options, const ModelFile& target) {
   DraftFiles files;
   if (may_draft_from_inside(options)) {
-    OUTRIDER_TRY(files.head, find_module(options.model));
+    OUTRIDER_TRY(files.head, find_module(target));
   }
   if (files.head) return files;
   return open_draft_files(options.speculation);
@@ -106,11 +108,14 @@ Result<DraftFiles> open_draft_files(const SpeculativeOptions& options) {
   if (!path.empty() && find_need(options, MethodNeeds::kHead) != nullptr) {
     OUTRIDER_TRY(files.head, open_head(path));
   } else if (!path.empty()) {
-    OUTRIDER_TRY(files.head, find_head(path));
-    if (!files.head && takes_draft_model(options)) OUTRIDER_RETURN_IF_ERROR(add_model(path, files));
+    OUTRIDER_TRY(HeadOrFiles found, open_head_or_files(path));
+    files.head = std::move(found.head);
+    if (!files.head && takes_draft_model(options))
+      OUTRIDER_RETURN_IF_ERROR(add_model(path, std::move(found.files), files));
   }
   if (find_need(options, MethodNeeds::kDraftModels) == nullptr) return files;
-  for (const fs::path& model : options.speculative_models) OUTRIDER_RETURN_IF_ERROR(add_model(model, files));
+  for (const fs::path& model : options.speculative_models)
+    OUTRIDER_RETURN_IF_ERROR(add_model(model, nullptr, files));
   return files;
 }
 
@@ -118,7 +123,7 @@ Result<OpenedFiles> open_files(Names names) {
   OpenedFiles files{.names = std::move(names)};
   const SpeculativeOptions& speculation = files.names.options.speculation;
   OUTRIDER_TRY(files.target, open_model(files.names.options.model));
-  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options));
+  OUTRIDER_TRY(files.drafts, open_named_drafter(files.names.options, files.target));
   if (files.names.finds_drafter && speculation.speculative_model.empty())
     OUTRIDER_RETURN_IF_ERROR(find_drafter(files));
   for (;;) {

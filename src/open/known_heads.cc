@@ -8,8 +8,6 @@
 
 namespace outrider {
 
-std::span<const KnownHead> known_heads() { return kKnownHeadRows; }
-
 std::vector<KnownHead> known_heads_for(std::string_view normal_target) {
   std::vector<KnownHead> heads;
   for (const KnownHead& head : kKnownHeadRows) {

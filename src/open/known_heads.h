@@ -3,15 +3,12 @@
 // from the Hub: tools/refresh_known_heads.py writes known_head_rows.h.
 #pragma once
 
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "open/known_head.h"
 
 namespace outrider {
-
-std::span<const KnownHead> known_heads();
 
 // The published drafters of a model, by its normal name (normal_name.h).
 std::vector<KnownHead> known_heads_for(std::string_view normal_target);

@@ -12,11 +12,10 @@
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "formats/gguf/gguf.h"
-#include "formats/gguf/gguf_model.h"
 #include "formats/json_file.h"
+#include "formats/stored_files.h"
 #include "open/known_heads.h"
 #include "open/normal_name.h"
-#include "platform/mapped_file.h"
 
 namespace outrider {
 namespace {
@@ -178,19 +177,6 @@ void take_own_name(ModelIdentity& identity) {
   for (const std::string& name : names) add_name(identity.names, without_drafter_words(name));
 }
 
-bool is_directory_model(const fs::path& path) {
-  std::error_code code;
-  return fs::is_regular_file(path / "config.json", code);
-}
-
-std::optional<GgufFile> gguf_beginning(const fs::path& path, std::optional<MappedFile>& mapped) {
-  auto opened = MappedFile::open(path);
-  if (!opened.ok()) return std::nullopt;
-  mapped.emplace(std::move(opened).value());
-  auto file = parse_gguf_beginning(mapped->bytes(), path.string());
-  return file.ok() ? std::optional(std::move(file).value()) : std::nullopt;
-}
-
 }  // namespace
 
 ModelIdentity identity_of(const ModelFile& model, std::string_view repository) {
@@ -198,42 +184,36 @@ ModelIdentity identity_of(const ModelFile& model, std::string_view repository) {
   add_path_names(model.path, repository, identity);
   if (model.document) {
     add_config(model.document->root(), identity);
-  } else if (auto read = read_identity(model.path, repository); read.ok()) {
-    identity = std::move(read).value();
+  } else if (model.stored && model.stored->gguf() != nullptr) {
+    add_gguf_keys(*model.stored->gguf(), identity);
   }
   identity.vocab_size = std::ssize(model.tokenizer.pieces);
   return identity;
 }
 
 ModelIdentity identity_of(const HeadFile& head, std::string_view repository) {
-  const fs::path& path = head.file.path;
-  std::error_code code;
-  if (!fs::is_directory(path, code)) {
-    auto read = read_identity(path, repository);
-    ModelIdentity identity = read.ok() ? std::move(read).value() : ModelIdentity();
-    take_own_name(identity);
-    return identity;
-  }
   ModelIdentity identity;
-  add_path_names(path, repository, identity);
-  add_config(head.config.root(), identity);
-  if (identity.made_for.empty()) add_card(path, identity.made_for);
+  add_path_names(head.file.path, repository, identity);
+  if (const GgufFile* file = head.file.stored->gguf()) {
+    add_gguf_keys(*file, identity);
+  } else {
+    add_config(head.config.root(), identity);
+    if (identity.made_for.empty()) add_card(head.file.path, identity.made_for);
+  }
   take_own_name(identity);
   return identity;
 }
 
-Result<ModelIdentity> read_identity(const fs::path& path, std::string_view repository) {
+Result<ModelIdentity> read_identity(const fs::path& path, const StoredFiles* files,
+                                    std::string_view repository) {
   ModelIdentity identity;
   add_path_names(path, repository, identity);
-  if (is_directory_model(path)) {
-    OUTRIDER_TRY(const JsonFile config, JsonFile::read(path / "config.json"));
-    add_config(config.root(), identity);
+  if (files != nullptr && files->gguf() != nullptr) {
+    add_gguf_keys(*files->gguf(), identity);
     return identity;
   }
-  std::optional<MappedFile> mapped;
-  const auto file = gguf_beginning(path, mapped);
-  if (!file) return input_error(path.string() + ": expected a GGUF file or a directory with config.json");
-  add_gguf_keys(*file, identity);
+  OUTRIDER_TRY(const JsonFile config, JsonFile::read(path / "config.json"));
+  add_config(config.root(), identity);
   return identity;
 }
 

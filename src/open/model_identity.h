@@ -27,9 +27,9 @@ struct ModelIdentity {
 ModelIdentity identity_of(const ModelFile& model, std::string_view repository);
 ModelIdentity identity_of(const HeadFile& head, std::string_view repository);
 
-// The identity of a model or a drafter by its header. Error: neither a GGUF file nor a directory with
-// config.json.
-Result<ModelIdentity> read_identity(const std::filesystem::path& path, std::string_view repository);
+// The identity of a model by the keys of its GGUF files or by its config.json. Error: neither is there.
+Result<ModelIdentity> read_identity(const std::filesystem::path& path, const StoredFiles* files,
+                                    std::string_view repository);
 
 // "ORG/REPO" of a path in the Hub's cache (models--ORG--REPO/snapshots/COMMIT), else empty.
 std::string repository_of(const std::filesystem::path& path);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "config/methods.h"
+#include "open/known_head_rows.h"
 #include "open/known_heads.h"
 
 namespace outrider {
@@ -46,7 +47,7 @@ TEST(NormalName, HasASeries) {
 
 TEST(KnownHeads, AreOneRowForARepository) {
   std::set<std::string_view> repositories;
-  for (const KnownHead& head : known_heads()) {
+  for (const KnownHead& head : kKnownHeadRows) {
     EXPECT_TRUE(repositories.insert(head.repository).second) << head.repository;
     EXPECT_TRUE(find_method(head.method)) << head.method;
     EXPECT_FALSE(normal_name(head.target).empty());

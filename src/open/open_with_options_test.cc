@@ -17,7 +17,7 @@ class OneTokenDrafter final : public Drafter {
   const DrafterTraits& traits() const override { return traits_; }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
     for (size_t i = 0; i < requests.size(); ++i) {
-      for (int node = 0; trees[i].depth(node) < requests[i].max_depth;) node = trees[i].add(node, 7);
+      for (int node = 0; trees[i].depth(node) < requests[i].max_draft_len;) node = trees[i].add(node, 7);
     }
     return {};
   }

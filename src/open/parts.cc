@@ -87,7 +87,7 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape, std::op
   const int64_t free_bytes = on_device.value_or(free_memory(options));
   shape.states.checkpoint_count = checkpoint_count(options, shape.states, free_bytes);
   const int64_t longest =
-      options.context + std::max(limits_of(options.speculation).nodes, options.offered_nodes) + 1;
+      options.context + std::max(limits_of(options.speculation).max_nodes, options.offered_nodes) + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
   if (options.kv_pages != 0) {
     if (options.kv_pages < pages_per_sequence) {
@@ -331,7 +331,7 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
   enter(LoadStage::kCosts);
   const bool is_thorough = parts->options.calibrate;
-  if ((is_thorough || parts->options.speculation.is_auto) && max_depth(*parts) > 0)
+  if ((is_thorough || parts->options.speculation.is_auto) && max_draft_len(*parts) > 0)
     parts->costs = calibrate(*parts, is_thorough ? kNoLimitMs : kQuickMs);
   parts->info.load_ms = now_ms() - files.start_ms;
   return parts;

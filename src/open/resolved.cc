@@ -20,10 +20,9 @@ namespace {
 constexpr int64_t kDefaultContext = 8192;
 
 Status take_shape(const DraftFiles& files, SpeculativeOptions& options) {
-  if (!options.shape_unset) return {};
-  options.shape_unset = false;
-  take_usual_tree(options, {});
-  if (!method_row(options.decoding_type).usual.fills_block || !files.head) return {};
+  const bool is_usual = options.shape_unset.kind && options.shape_unset.max_draft_len;
+  take_usual_tree(options);
+  if (!is_usual || !method_row(options.decoding_type).usual.fills_block || !files.head) return {};
   OUTRIDER_TRY(const auto places, drafted_places(*files.head));
   if (places) options.max_draft_len = std::min(*places, kMaxDraftLen);
   return {};
@@ -148,8 +147,8 @@ int all_rank_count(const EngineOptions& options) { return target_rank_count(opti
 
 Result<SpeculativeOptions> resolve_speculation(SpeculativeOptions options, const DraftFiles& files) {
   OUTRIDER_RETURN_IF_ERROR(take_method(files, options));
-  if (method_row(options.decoding_type).finds_files) expand_auto(options, method_of(files, options));
   OUTRIDER_RETURN_IF_ERROR(take_shape(files, options));
+  if (method_row(options.decoding_type).finds_files) expand_auto(options, method_of(files, options));
   OUTRIDER_RETURN_IF_ERROR(take_choices(files, options));
   return options;
 }

@@ -9,10 +9,10 @@
 
 namespace outrider {
 
-// Fills in everything that opened files decide: the method, where it was left to them; the methods that Auto
-// stands for, which are Suffix, NGram and the one of speculative_model in one tree. It fills in the method's
-// usual tree, where no key asked for one, and the nodes of a tree of choices, where none were listed. Errors:
-// a head that is named as DraftTarget; choices that make no tree.
+// Fills in everything that opened files decide: the method, and its usual tree where no key asked for
+// another. In the place of Auto come Suffix, NGram and the method of speculative_model in one tree. A tree of
+// choices gets nodes where none were listed. Errors: a head that is named as DraftTarget; choices that make
+// no tree.
 Result<SpeculativeOptions> resolve_speculation(SpeculativeOptions options, const DraftFiles& files);
 
 // Options that leave no question open: the third value of the road (names.h).

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "config/methods.h"
+#include "config/speculative_config.h"
 #include "draft_heads/fake_head.h"
 #include "speculation/tree/tree_growth.h"
 
@@ -71,6 +75,30 @@ TEST_F(RankingTemperature, OfAnotherTypeIsAnError) {
   const auto options = resolved();
   ASSERT_FALSE(options.ok());
   EXPECT_NE(options.error().message.find("outrider_ranking_temperature"), std::string::npos);
+}
+
+// Files name their method late, which changes no shape: the same keys ask for the same tree.
+TEST(UsualTree, DependsNotOnWhoNamesTheMethod) {
+  FakeHead head;
+  head.tensors = {{"Ekv2E.weight", {8, 8}}};
+  const std::string model = ",speculative_model=" + head.write().string();
+  for (const std::string keys : {"", ",max_total_draft_tokens=24", ",tree=dynamic,max_draft_len=4",
+                                 ",max_draft_len=3", ",expansion=[2,1]"}) {
+    std::vector<SpeculativeOptions> resolved;
+    for (const std::string& text : {"moa" + keys + model, model.substr(1) + keys}) {
+      const auto given = parse_speculative(text);
+      ASSERT_TRUE(given.ok()) << given.error().message;
+      const auto files = open_draft_files(given->options);
+      ASSERT_TRUE(files.ok()) << files.error().message;
+      resolved.push_back(*resolve_speculation(given->options, *files));
+    }
+    EXPECT_EQ(resolved[0].decoding_type, Method::kMoa) << keys;
+    EXPECT_EQ(resolved[1].decoding_type, Method::kMoa) << keys;
+    EXPECT_EQ(resolved[0].tree.kind, resolved[1].tree.kind) << keys;
+    EXPECT_EQ(resolved[0].max_draft_len, resolved[1].max_draft_len) << keys;
+    EXPECT_EQ(resolved[0].tree.dynamic_tree_max_top_k, resolved[1].tree.dynamic_tree_max_top_k) << keys;
+    EXPECT_EQ(resolved[0].tree.max_total_draft_tokens, resolved[1].tree.max_total_draft_tokens) << keys;
+  }
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ class Communicator {
   // Waits for the next message of that rank, which must have as many bytes. Throws RankFailure.
   virtual void receive(std::span<std::byte> data, int from) = 0;
 
-  // This rank takes no further part: exchanges that need it throw RankFailure at the others. A job may have
-  // spare ranks, the last ones; where any other rank has ended, all exchanges of the job throw.
+  // This rank takes no further part: exchanges that need it throw RankFailure at the other ranks. A job may
+  // have spare ranks, the last ones; where any other rank has ended, all exchanges of the job throw.
   virtual void fail() = 0;
 
   const Traffic& traffic() const { return traffic_; }

@@ -85,7 +85,7 @@ class MpiRanks final : public Communicator {
     links_ = std::move(links);
   }
 
-  // The end of the process tells the others.
+  // The end of the process tells the other ranks.
   void fail() override { has_failed_ = true; }
 
   int neighbours() const override { return watch_.neighbours() + 1; }
@@ -111,7 +111,7 @@ class MpiRanks final : public Communicator {
     std::vector<std::byte> data;
   };
 
-  // Returns what every other rank has for this one, which has value_for(rank) for them; through MPI.
+  // Sends value_for(rank) to every other rank, and returns what each of them has for this rank; through MPI.
   template <typename Value, typename ValueFor>
   std::vector<Value> exchange(ValueFor&& value_for) {
     std::vector<Value> values(static_cast<size_t>(size()), value_for(rank()));

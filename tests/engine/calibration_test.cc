@@ -131,7 +131,7 @@ TEST_F(Calibration, IsReadTheNextTime) {
   EXPECT_THAT(rows(edited), ElementsAre(1, 2, 4, 8, 12, 16, 24, 32, 40));
   EXPECT_EQ(edited.points()[1].ms, 222.0);
   EXPECT_EQ(edited.points()[1].ms_per_thousand, 3.5);
-  EXPECT_EQ(edited.points()[1].woken, 96.0);
+  EXPECT_EQ(edited.points()[1].active_experts, 96.0);
   EXPECT_EQ(edited.points()[1].ms_per_expert, 0.25);
 }
 

@@ -277,7 +277,7 @@ std::vector<TokenId> chain_after(Drafter& drafter, std::span<const TokenId> toke
   const DraftRequest request{.sequence = 1,
                              .tokens = tokens,
                              .prompt_length = 1,
-                             .max_depth = depth,
+                             .max_draft_len = depth,
                              .max_nodes = depth,
                              .sampling = &sampling,
                              .acceptance = AcceptanceRule::kRejection};

@@ -16,6 +16,7 @@
 #include "draft_heads/head_file.h"
 #include "drafters/target_access.h"
 #include "engine/engine_parts.h"
+#include "open/resolved.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 
@@ -93,7 +94,7 @@ TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
   const DraftRequest request{.sequence = 1,
                              .tokens = tokens,
                              .prompt_length = 20,
-                             .max_depth = 2,
+                             .max_draft_len = 2,
                              .max_nodes = 9,
                              .sampling = &sampling,
                              .target = &access};
@@ -158,7 +159,9 @@ TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
 }
 
 TEST(MoaOptions, WhatIsNotGivenOfADynamicTreeIsItsAuthors) {
-  const auto options = [](const char* text) { return parse_speculative(text)->options; };
+  const auto options = [](const char* text) {
+    return *resolve_speculation(parse_speculative(text)->options, {});
+  };
   EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_draft_len, 4);
   EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").tree.max_total_draft_tokens, 62);
   EXPECT_EQ(options("moa,max_total_draft_tokens=24").tree.dynamic_tree_max_top_k, 8);

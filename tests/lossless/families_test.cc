@@ -74,7 +74,8 @@ void expect_no_drafter_changes(std::span<const char* const> models) {
   }
 }
 
-// Routers of both kinds: rows of drafts, of other sequences and of prompts wake other experts for each other.
+// Routers of both kinds: rows of drafts, of other sequences and of prompts activate other experts for each
+// other.
 TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
   constexpr std::array kModels = {"qwen2_moe", "gpt_oss", "glm4_moe"};
   expect_no_drafter_changes(kModels);

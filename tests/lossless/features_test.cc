@@ -91,7 +91,7 @@ class Recorder final : public Drafter {
              std::equal(request.tokens.begin(), request.tokens.end(), one.begin());
     });
     int node = 0;
-    for (int depth = 0; depth < request.max_depth && tree.drafted() + 3 <= request.max_nodes; ++depth) {
+    for (int depth = 0; depth < request.max_draft_len && tree.drafted() + 3 <= request.max_nodes; ++depth) {
       const size_t position = request.tokens.size() + static_cast<size_t>(depth);
       const TokenId wrong = static_cast<TokenId>((position * 7 + static_cast<size_t>(steps_)) % 280);
       tree.add(node, wrong);

@@ -192,7 +192,7 @@ void OracleDrafter::grow(const DraftRequest& request, TokenTree& tree) {
   int last = 0;
   for (int i = 0; i < nodes; ++i) {
     const int parent = !branches_ ? last : static_cast<int>(random_() % static_cast<unsigned>(tree.size()));
-    if (tree.depth(parent) >= request.max_depth + extra) continue;
+    if (tree.depth(parent) >= request.max_draft_len + extra) continue;
     const size_t place = request.tokens.size() + static_cast<size_t>(tree.depth(parent));
     const bool errs = std::uniform_real_distribution<>()(random_) < error_rate_;
     TokenId token = static_cast<TokenId>(random_() % (kLetters + 1 + (hostile_ ? kPadding + 2 : 0)));

@@ -68,7 +68,7 @@ TEST_F(MedusaTest, AGreedyTreeHoldsTheListedRanksOfTheHeads) {
   DraftRequest request{.sequence = 1,
                        .tokens = tokens,
                        .prompt_length = 4,
-                       .max_depth = 3,
+                       .max_draft_len = 3,
                        .max_nodes = 7,
                        .sampling = &sampling};
   TokenTree tree(8);

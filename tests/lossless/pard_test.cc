@@ -33,7 +33,7 @@ std::vector<Distribution> drafted_after(Drafter& drafter, std::span<const TokenI
   const DraftRequest request{.sequence = 1,
                              .tokens = tokens,
                              .prompt_length = 1,
-                             .max_depth = 6,
+                             .max_draft_len = 6,
                              .max_nodes = 6,
                              .sampling = &sampling,
                              .acceptance = AcceptanceRule::kRejection};

@@ -90,7 +90,7 @@ class LoneDrafter {
     const DraftRequest request{.sequence = sequence,
                                .tokens = tokens,
                                .prompt_length = static_cast<int>(tokens.size()),
-                               .max_depth = 3,
+                               .max_draft_len = 3,
                                .max_nodes = 3,
                                .sampling = &sampling};
     TokenTree tree(tokens.back());

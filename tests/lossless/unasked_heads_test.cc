@@ -83,7 +83,7 @@ class UnaskedHead : public testing::TestWithParam<HeadCase> {
     const DraftRequest request{.sequence = 1,
                                .tokens = std::span(text_).first(static_cast<size_t>(sequence.length()) + 1),
                                .prompt_length = sequence.length(),
-                               .max_depth = 3,
+                               .max_draft_len = 3,
                                .max_nodes = 3,
                                .sampling = &sampling,
                                .target = &access};

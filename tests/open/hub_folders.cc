@@ -155,25 +155,25 @@ void HubFolders::head_inside(const FakeHead& made_head, const std::string& to) c
 }
 
 void HubFolders::module(const std::string& model, const std::string& to, const std::string& name) const {
-  ModelStorage storage;
-  const auto file = read_gguf_shards(stored_module(model), &storage);
-  GgufMetadataWriter keys = keys_of_file(*file);
+  const auto files = read_gguf_shards(stored_module(model));
+  const GgufFile& file = *files->gguf();
+  GgufMetadataWriter keys = keys_of_file(file);
   keys.set_string("general.name", name);
   std::vector<GgufTensor> tensors;
-  for (const auto& [tensor, view] : file->tensors) tensors.push_back({tensor, view});
+  for (const auto& [tensor, view] : file.tensors) tensors.push_back({tensor, view});
   write_gguf(made(to), keys, tensors);
 }
 
 void HubFolders::module_inside(const std::string& model, const std::string& to) const {
-  ModelStorage target_storage, module_storage;
-  const auto target = read_gguf_shards(stored_model(model + ".gguf"), &target_storage);
-  const auto module = read_gguf_shards(stored_module(model), &module_storage);
+  const auto target_files = read_gguf_shards(stored_model(model + ".gguf"));
+  const auto module_files = read_gguf_shards(stored_module(model));
+  const GgufFile& target = *target_files->gguf();
   std::vector<GgufTensor> tensors;
-  for (const auto& [tensor, view] : target->tensors) tensors.push_back({tensor, view});
-  for (const auto& [tensor, view] : module->tensors) {
-    if (!target->tensors.contains(tensor)) tensors.push_back({tensor, view});
+  for (const auto& [tensor, view] : target.tensors) tensors.push_back({tensor, view});
+  for (const auto& [tensor, view] : module_files->gguf()->tensors) {
+    if (!target.tensors.contains(tensor)) tensors.push_back({tensor, view});
   }
-  write_gguf(made(to), keys_of_file(*target), tensors);
+  write_gguf(made(to), keys_of_file(target), tensors);
 }
 
 void HubFolders::eagle_gguf(const std::string& to, const std::string& base_model) const {

@@ -56,7 +56,7 @@ class TreeRecorder final : public DrafterWrapper {
   void record(const DraftRequest& request, const TokenTree& tree) {
     trees_[{request.sampling->seed,
             {request.tokens.begin(), request.tokens.end()},
-            request.max_depth,
+            request.max_draft_len,
             request.max_nodes}] = drafted_in(tree);
   }
 

@@ -114,7 +114,7 @@ Result<Bench> open_bench(const Settings& settings, Names names) {
   OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
   Bench bench;
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
-  bench.speculation = files.names.options.speculation;
+  bench.speculation = parts->options.speculation;
   if (settings.bench.synthetic_acceptance) {
     bench.synthetic = std::make_shared<SyntheticDrafter>(parts->drafter, *settings.bench.synthetic_acceptance,
                                                          parts->vocab_size);

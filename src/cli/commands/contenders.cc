@@ -14,7 +14,7 @@ namespace outrider {
 namespace {
 
 constexpr int kMaxWidth = 4;
-constexpr int kMaxLevels = 8;
+constexpr int kDraftLen = 8;
 
 std::string text_of(const std::vector<std::vector<int>>& choices) {
   std::vector<std::string> nodes;
@@ -28,11 +28,11 @@ class Field {
 
   // `method` is text as in --speculative; `files` holds paths, which may contain commas.
   Status add(const std::string& drafter, const std::string& method, const SpeculativeOptions& files = {}) {
-    const std::string depth = fmt::format("max_draft_len={}", budget_.levels);
-    OUTRIDER_RETURN_IF_ERROR(add_shape({drafter, "chain", method + ",tree=chain," + depth}, files));
+    const std::string length = fmt::format("max_draft_len={}", budget_.max_draft_len);
+    OUTRIDER_RETURN_IF_ERROR(add_shape({drafter, "chain", method + ",tree=chain," + length}, files));
     return add_shape({drafter, "dynamic",
                       fmt::format("{},tree=dynamic,{},dynamic_tree_max_topK={},max_total_draft_tokens={}",
-                                  method, depth, budget_.width, budget_.nodes)},
+                                  method, length, budget_.width, budget_.nodes)},
                      files);
   }
 
@@ -53,7 +53,7 @@ class Field {
     options.tree.max_total_draft_tokens = budget_.nodes;
     OUTRIDER_TRY(const DraftFiles opened, open_draft_files(options));
     OUTRIDER_TRY(const SpeculativeOptions resolved, resolve_speculation(std::move(options), opened));
-    const auto choices = first_choices(resolved.tree.choices, kMaxLevels, static_cast<size_t>(budget_.nodes));
+    const auto choices = first_choices(resolved.tree.choices, kDraftLen, static_cast<size_t>(budget_.nodes));
     return add_shape({drafter, "choices", method_key(method) + ",medusa_choices=" + text_of(choices)}, files);
   }
 
@@ -98,7 +98,9 @@ class Field {
 }  // namespace
 
 NodeBudget::NodeBudget(int count)
-    : nodes(count), width(std::min(kMaxWidth, count)), levels(std::clamp(count / kMaxWidth, 1, kMaxLevels)) {}
+    : nodes(count),
+      width(std::min(kMaxWidth, count)),
+      max_draft_len(std::clamp(count / kMaxWidth, 1, kDraftLen)) {}
 
 Result<std::vector<Contender>> contenders(const std::vector<FoundDrafter>& found, NodeBudget budget) {
   Field field(budget);

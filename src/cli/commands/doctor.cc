@@ -83,7 +83,7 @@ DraftShape choices(SpeculativeOptions options) {
 // Only drafters that rank several tokens can use an expansion vector.
 std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distributions, bool uses_target) {
   options.is_auto = false;
-  options.shape_unset = false;  // each row is its own shape, not the usual one of the method
+  options.shape_unset = {};  // each row is its own shape, not the usual one of the method
   std::vector<DraftShape> shapes;
   for (const int length : {1, 2, 4, 8}) shapes.push_back(chain(options, length));
   const std::vector<std::vector<int>> expansions = {{2, 2}, {4, 2, 1}, {1, 1, 3, 1, 1, 1, 1, 1}};
@@ -263,6 +263,7 @@ class Doctor {
   SpeculativeOptions learned_chain(const SpeculativeOptions& options) const {
     SpeculativeOptions one = chain(options, 1).options;
     one.is_auto = false;
+    one.shape_unset = {};
     if (learned_) one.decoding_type = *learned_;
     return one;
   }

@@ -273,12 +273,12 @@ std::string head_text(const HeadFile& head) {
 
 Status run_inspect(const Settings& settings) {
   OUTRIDER_TRY(const std::filesystem::path path, chosen_model(settings));
-  OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(path));
-  if (head) {
-    write_output(settings.json ? json_line(head_json(*head)) : head_text(*head));
+  OUTRIDER_TRY(const HeadOrFiles found, open_head_or_files(path));
+  if (found.head) {
+    write_output(settings.json ? json_line(head_json(*found.head)) : head_text(*found.head));
     return {};
   }
-  OUTRIDER_TRY(const ModelFile model, describe_model(path));
+  OUTRIDER_TRY(const ModelFile model, found.files ? open_model(found.files) : describe_model(path));
   std::optional<nlohmann::ordered_json> memory;
   if (settings.engine.memory_limit > 0) {
     OUTRIDER_TRY(memory, memory_json(model, settings.engine));

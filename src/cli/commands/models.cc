@@ -43,12 +43,12 @@ std::string main_type(const ModelFile& file) {
 
 ListedModel examine(LocalModel model) {
   ListedModel listed{.model = std::move(model), .family = {}, .obstacle = {}, .gpu_bytes = 0};
-  const auto head = find_head(listed.model.path);
-  if (head.ok() && *head) {
-    listed.family = method_name((*head)->method);
+  auto found = open_head_or_files(listed.model.path);
+  if (found.ok() && found->head) {
+    listed.family = method_name(found->head->method);
     return listed;
   }
-  const auto file = open_model(listed.model.path);
+  const auto file = found.ok() && found->files ? open_model(found->files) : open_model(listed.model.path);
   if (!file.ok()) {
     listed.obstacle = file.error().message;
     return listed;

@@ -31,9 +31,9 @@ namespace {
 // Warns of a model that cannot run here, and says what would draft for it, or could.
 Status report_model(const HubReference& reference, const std::filesystem::path& model,
                     const std::vector<KnownHead>& published) {
-  OUTRIDER_TRY(const auto head, find_head(model));
-  if (head) return {};
-  OUTRIDER_TRY(const ModelFile file, open_model(model));
+  OUTRIDER_TRY(const HeadOrFiles found, open_head_or_files(model));
+  if (found.head) return {};
+  OUTRIDER_TRY(const ModelFile file, found.files ? open_model(found.files) : open_model(model));
   const DrafterSearch search = find_drafters(file);
   if (!search.found.empty()) {
     write_error_line(fmt::format("auto drafts for it: {}", text_of(drafter_lines(search).front())));

@@ -28,7 +28,7 @@ struct NodeBudget {
   explicit NodeBudget(int nodes);
   int nodes;
   int width;
-  int levels;
+  int max_draft_len;
 };
 
 enum class Decoding : uint8_t { kGreedy, kSampled };

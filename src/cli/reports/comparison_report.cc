@@ -47,7 +47,7 @@ std::string setup_text(const Comparison& comparison) {
   const NodeBudget& budget = comparison.budget;
   std::string text = fmt::format("{}: {}, {} kernels, {} threads; at most {} drafted nodes, {} levels\n",
                                  comparison.info.model_path, comparison.info.weights, comparison.info.kernels,
-                                 comparison.info.threads, budget.nodes, budget.levels);
+                                 comparison.info.threads, budget.nodes, budget.max_draft_len);
   text += fmt::format(
       "{} prompts, at most {} tokens each, {} rounds over the drafters, each beside plain decoding\n\n",
       comparison.prompts, comparison.max_tokens, comparison.runs);
@@ -99,7 +99,7 @@ Json comparison_json(const Comparison& comparison) {
                {"kernels", comparison.info.kernels},
                {"threads", comparison.info.threads},
                {"nodes", comparison.budget.nodes},
-               {"levels", comparison.budget.levels},
+               {"levels", comparison.budget.max_draft_len},
                {"prompts", comparison.prompts},
                {"skipped_prompts", comparison.skipped_prompts},
                {"complete", comparison.is_complete},

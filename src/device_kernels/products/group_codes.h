@@ -14,8 +14,8 @@ inline constexpr int kTileSums = kPanelFeatures * kTileRows;
 // Weights with a scale for each feature and group: x = scale * number of the code - min. Codes lie in the
 // order of lanes, so that 16 bytes of a lane are operands of mma_s8(). Lane 4g + t has features g and g + 8.
 // - 8 bits: [panel][chunk][lane][4 words], as mma_s8() has them
-// - 4 bits: [panel][two chunks][lane][chunk][feature]: inputs 4t to 4t + 3, with those 16 further on in the
-//   high nibbles
+// - 4 bits: [panel][two chunks][lane][chunk][feature]: inputs 4t to 4t + 3, with inputs 4t + 16 to 4t + 19 in
+//   the high nibbles
 struct GroupedWeights {
   Weights<int> codes;
   Weights<uint16_t> scales;  // [panel][group][16], f16
@@ -26,7 +26,7 @@ struct GroupedWeights {
   int k;
 };
 
-// Inputs as 8-bit codes; x = scale * code. Rows up to a multiple of kTileRows are there, those that are no
+// Inputs as 8-bit codes; x = scale * code. There are rows up to a multiple of kTileRows; padding
 // rows are 0.
 struct GroupedInputs {
   Rows<const int> codes;     // [chunk][padded rows][8 words]
@@ -127,7 +127,7 @@ SIMT_PART FeatureScales feature_scales(const GroupedWeights& weights, int panel,
 
 // Scales of inputs by row.
 struct RowScales {
-  Floats scale, scaled_sum;  // the latter is the sum of the group's inputs
+  Floats scale, scaled_sum;  // scaled_sum: the sum of the group's inputs
 };
 
 template <typename Codes>

@@ -226,7 +226,8 @@ std::span<const float> AssistantNetwork::make_logits(int64_t rows) {
   return clustered_logits_;
 }
 
-// Tokens of the likeliest clusters have logits; all others are one less likely than these.
+// Tokens of the likeliest clusters have logits. All other tokens get one logit, which is
+// below all of them.
 void AssistantNetwork::make_cluster_logits(FloatAddress state, std::span<const float> clusters,
                                            std::span<float> logits) {
   const auto size = static_cast<size_t>(config_.layers.vocab_size / config_.clusters);

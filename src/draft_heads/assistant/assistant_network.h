@@ -16,7 +16,7 @@ namespace outrider {
 struct AssistantConfig {
   ModelConfig layers;                  // the assistant's own layers, which make only queries
   std::vector<int64_t> target_layers;  // by layer: the target's layer that it reads keys and values of
-  std::vector<int64_t> cache_layers;   // by layer: the place of these in the target's cache
+  std::vector<int64_t> cache_layers;   // by layer: the place of that layer in the target's cache
   int64_t target_hidden = 0;
   int64_t clusters = 0;       // of tokens; 0: all tokens have logits
   int64_t used_clusters = 0;  // clusters with tokens that have logits
@@ -43,7 +43,7 @@ class AssistantNetwork {
   // A row of a draft.
   struct Row {
     TokenId token = 0;
-    const KvSequence* sequence = nullptr;  // the target's, all of whose entries it sees; not empty
+    const KvSequence* sequence = nullptr;  // the target's; the row sees all its entries; not empty
   };
   struct Output {
     std::span<const float> logits;  // [rows, vocab_size]
@@ -55,7 +55,7 @@ class AssistantNetwork {
 
  private:
   // Its attention has only queries.
-  struct Layer : DecoderLayer {
+  struct Layer : HeadLayer {
     Norm attention_output_norm, mlp_output_norm;  // [hidden]
     float scalar = 1.0f;                          // of the residual stream after the layer
   };

@@ -14,7 +14,7 @@ namespace {
 struct Module {
   Norm embedding_norm, hidden_norm, norm;
   Projection fc;  // [hidden, 2 hidden]: embedding, state
-  DecoderLayer layer;
+  HeadLayer layer;
 };
 
 class Mtp final : public RecurrentHead {
@@ -29,8 +29,8 @@ class Mtp final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   int64_t state_size() const override { return layout_.modules * hidden_size_; }
-  int max_depth() const override {
-    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_depth();
+  int max_draft_len() const override {
+    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_draft_len();
   }
   bool carries_state() const override { return is_chained(); }
   Output forward(const Pass& pass) override;

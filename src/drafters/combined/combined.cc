@@ -345,7 +345,8 @@ void CombinedDrafter::learn_time(size_t member, double ms) {
   bool has_read = false;
   for (const DraftRequest& request : calls_[member].requests) {
     size_t& read = sequences_.at(request.sequence)[member].read;
-    const size_t usual = static_cast<size_t>(request.max_depth) + 1;  // tokens that a step commits at most
+    const size_t usual =
+        static_cast<size_t>(request.max_draft_len) + 1;  // tokens that a step commits at most
     has_read |= request.tokens.size() > read + usual;
     read = request.tokens.size();
   }

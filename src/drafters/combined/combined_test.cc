@@ -75,7 +75,7 @@ class Combination {
   explicit Combination(std::vector<std::shared_ptr<ScriptedDrafter>> members, ThreadPool* team = nullptr)
       : combined_(combine_drafters("all", {.drafters = {members.begin(), members.end()}, .team = team})) {
     request.sampling = &sampling;
-    request.max_depth = 8;
+    request.max_draft_len = 8;
     request.max_nodes = 16;
     request.sequence = 3;
     request.tokens = tokens_;
@@ -394,7 +394,7 @@ std::vector<Grown> run_requests(ThreadPool* team, AcceptanceRule rule) {
       if (random() % 4 == 0) continue;
       requests.push_back({.sequence = sequence,
                           .tokens = std::span(tokens).first(step),
-                          .max_depth = 8,
+                          .max_draft_len = 8,
                           .max_nodes = 1 + static_cast<int>(random() % 9),
                           .sampling = &sampling,
                           .acceptance = rule});

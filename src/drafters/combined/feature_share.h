@@ -23,7 +23,7 @@ class FeatureShare {
 
  private:
   int64_t count_;               // parts of all features
-  std::vector<int64_t> parts_;  // of these, the member's own
+  std::vector<int64_t> parts_;  // the parts that the member reads
   std::vector<float> features_;
   std::vector<int> rows_;
   std::vector<CommittedFeatures> committed_;

@@ -146,7 +146,7 @@ void DraftTargetDrafter::prepare(const DraftRequest& request, std::span<const To
   const bool is_known_vocabulary = std::all_of(
       tokens.begin(), tokens.end(), [&](TokenId token) { return token < draft_.model->config().vocab_size; });
   if (tokens.empty() || !is_known_vocabulary) return;
-  if (static_cast<int64_t>(tokens.size()) + request.max_depth > context_) return;
+  if (static_cast<int64_t>(tokens.size()) + request.max_draft_len > context_) return;
   DraftSequence& sequence = open(request, tokens);
   commit(sequence, tokens);
   const std::span<const TokenId> cached = sequence.kv.tokens();

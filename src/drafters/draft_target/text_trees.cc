@@ -75,7 +75,7 @@ void TextTrees::add_path(const DraftRequest& request, TokenTree& tree) const {
   for (const StringMatch::Piece& piece : pieces_) {
     while (reached->bytes < piece.end) ++reached;
     const bool is_full = tree.drafted() >= request.max_nodes && !has_child(tree, node, piece.token);
-    if (is_full || tree.depth(node) >= request.max_depth) return;
+    if (is_full || tree.depth(node) >= request.max_draft_len) return;
     node = tree.add(node, piece.token, std::clamp(reached->probability / before, kLeast, 1.0));
     before = std::max(reached->probability, kLeast);
   }

@@ -13,14 +13,14 @@ namespace outrider {
 
 // Leads from the tokens of a target to tokens of a draft model with another tokenizer and back (token-level
 // intersection, arXiv 2502.05202). The draft reads the target's text in its own tokens and proposes only
-// tokens that the target has as well. Its distribution over these is a distribution over tokens of the
+// tokens that the target has as well. Its distribution over such tokens is a distribution over tokens of the
 // target, so that every acceptance rule stays exact.
 class VocabularyBridge {
  public:
   // The text of one sequence in the draft's tokens.
   struct Text {
     std::vector<TokenId> tokens;
-    size_t finished = 0;        // of these, the first that later text does not change
+    size_t finished = 0;        // the first so many tokens, which later text does not change
     std::vector<TokenId> read;  // the target's tokens that they stand for
   };
 

@@ -32,7 +32,7 @@ class EarlyExitDrafter final : public Drafter {
     AdaptiveThreshold threshold;
     GrowthOptions growth;
     std::vector<TokenId> chain;  // the last draft, if the threshold adapts
-    int max_depth = 0;           // limit of that draft
+    int max_draft_len = 0;       // limit of that draft
   };
   // A sequence while its tree grows.
   struct Growing {
@@ -83,7 +83,7 @@ EarlyExitDrafter::EarlyExitDrafter(LayerSubset layers, const SpeculativeOptions&
                   .max_sequences = context.max_batch,
                   .max_entries = static_cast<int64_t>(max_length_),
                   .page_size = context.page_size,
-                  .max_depth = options.max_draft_len});
+                  .max_draft_len = options.max_draft_len});
   for (size_t i = 0; i < batch; ++i) {
     growing_.push_back(std::make_unique<Growing>());
     Growing& growing = *growing_.back();
@@ -141,14 +141,14 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
                                                         .threshold = AdaptiveThreshold(start),
                                                         .growth = growth_,
                                                         .chain = {},
-                                                        .max_depth = 0});
+                                                        .max_draft_len = 0});
   Sequence& sequence = found->second;
   if (is_new) sequence.history.reserve(max_length_);
   sequence.growth.level_time = level_time_;
   const bool adapts = adapts_ && request.estimates == nullptr;
   sequence.growth.min_probability = adapts ? sequence.threshold.value() : growth_.min_probability;
   sequence.chain.clear();
-  sequence.max_depth = request.max_depth;
+  sequence.max_draft_len = request.max_draft_len;
   Growing& growing = *growing_[active_.size()];
   growing.target = request.target;
   growing.state = &sequence;
@@ -230,7 +230,7 @@ void EarlyExitDrafter::observe(uint64_t sequence, const TokenTree&, const Verdic
   const std::vector<TokenId>& chain = found->second.chain;
   const auto followed = std::ranges::mismatch(chain, verdict.tokens).in1 - chain.begin();
   found->second.threshold.update(static_cast<int>(followed), static_cast<int>(chain.size()),
-                                 found->second.max_depth);
+                                 found->second.max_draft_len);
 }
 
 // The parts of the target that draft.

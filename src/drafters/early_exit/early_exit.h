@@ -8,8 +8,8 @@
 namespace outrider {
 
 // The target drafts for itself, with its own KV cache. It drafts with its first layers, its final norm and
-// output head (LayerSkip, arXiv 2404.16710); the target's pass resumes the drafted rows at the layer after
-// these. Or it drafts with all layers but some of their attentions and MLPs (Draft & Verify, arXiv
+// output head (LayerSkip, arXiv 2404.16710); the target's pass resumes the drafted rows at the next layer
+// after them. Or it drafts with all layers but some of their attentions and MLPs (Draft & Verify, arXiv
 // 2309.08168). Errors: layers that the target does not have, nothing left to run, both ways at once, a tree
 // that needs more entries than its nodes.
 Result<std::shared_ptr<Drafter>> make_early_exit_drafter(const SpeculativeOptions& options,

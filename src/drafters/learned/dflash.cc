@@ -188,7 +188,7 @@ void DFlashDrafter::start(const DraftRequest& request, TokenTree& tree) {
   if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>());
   Growing& growing = *growing_[active_];
   growing.request = request;
-  growing.request.max_depth = std::min(request.max_depth, places_);
+  growing.request.max_draft_len = std::min(request.max_draft_len, places_);
   growing.growth.start(growth_, growing.request, tree, sequence.history.sync(request));
   if (growing.growth.frontier().empty()) return;
   network_->append_block(batch_, sequence.kv, *staged, request.tokens.back());

@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// A feature depends on all tokens before it, so these are part of the scope that its page is found in.
+// A feature depends on all tokens before it, so the tokens are part of the scope of its page.
 uint64_t scope_after(uint64_t scope, std::span<const TokenId> tokens) {
   for (const TokenId token : tokens) scope = mix64(scope + static_cast<uint64_t>(token));
   return scope;

@@ -17,7 +17,7 @@ class LastStates {
   struct Sequence {
     RequestHistory history;
     std::vector<float> state;  // [hidden size of the target], after its final norm
-    int64_t length = 0;        // tokens up to and with the one of the state
+    int64_t length = 0;        // tokens, up to and with the token of the state
   };
 
   // `max_length` is the length of the longest sequence, in tokens.

@@ -98,7 +98,8 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
   if (growing_.size() == active_) growing_.push_back(std::make_unique<Growing>());
   Growing& growing = *growing_[active_];
   growing.request = request;
-  growing.request.max_depth = std::min(request.max_depth, static_cast<int>(heads_->shape().head_count));
+  growing.request.max_draft_len =
+      std::min(request.max_draft_len, static_cast<int>(heads_->shape().head_count));
   growing.growth.start(growth_, growing.request, tree, sequence->history.sync(request));
   if (growing.growth.frontier().empty()) return;
   states_.write(sequence->state, static_cast<int64_t>(active_));

@@ -135,9 +135,9 @@ void MoaDrafter::read_all() {
 DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
   if (network_->config().target_layers == 0 || tail_) return request;
   KvTransaction& staged = *request.target->staged;
-  for (; request.max_depth > 1; --request.max_depth) {
+  for (; request.max_draft_len > 1; --request.max_draft_len) {
     // The last level is not expanded.
-    const int entries = 1 + policy_->max_expanded(request.max_nodes, request.max_depth - 1);
+    const int entries = 1 + policy_->max_expanded(request.max_nodes, request.max_draft_len - 1);
     if (entries <= staged.count() || staged.extend(entries).ok()) break;
   }
   return request;
@@ -146,7 +146,7 @@ DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
 // Stages entries of the tail for the draft: for the tokens that it begins with, and the nodes that it
 // expands.
 bool MoaDrafter::stage_tail(Sequence& sequence, const DraftRequest& request, int64_t uncached) {
-  const int expanded = policy_->max_expanded(request.max_nodes, request.max_depth);
+  const int expanded = policy_->max_expanded(request.max_nodes, request.max_draft_len);
   sequence.target = &sequence.tail.access;
   return tail_->stage(sequence.tail, static_cast<int>(uncached) + expanded);
 }

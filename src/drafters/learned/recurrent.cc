@@ -283,7 +283,7 @@ void RecurrentDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
   const int64_t waiting = waiting_of(sequence);
   if (waiting <= 0 || sequence.kv.length() + waiting + 1 != std::ssize(request.tokens)) return;
   requests_.push_back(request);
-  requests_.back().max_depth = std::min(request.max_depth, head_->max_depth());
+  requests_.back().max_draft_len = std::min(request.max_draft_len, head_->max_draft_len());
   if (growth_.add(requests_.back(), tree, sequence, request.tokens.last(static_cast<size_t>(waiting))))
     taking_.push_back(&sequence);
 }

@@ -41,7 +41,7 @@ class LookaheadDrafter final : public Drafter {
 
 }  // namespace
 
-int lookahead_depth(const SpeculativeOptions& options) {
+int lookahead_draft_len(const SpeculativeOptions& options) {
   const int guesses =
       options.lookahead.max_verification_set_size > 0 ? options.lookahead.max_ngram_size - 1 : 0;
   return std::max({1, options.lookahead.max_window_size + options.lookahead.max_ngram_size - 3, guesses});

@@ -14,7 +14,7 @@ Result<std::shared_ptr<Drafter>> make_lookahead_drafter(const SpeculativeOptions
                                                         const DrafterContext& context);
 
 // Levels and nodes of the largest tree, the root not counted; at least 1.
-int lookahead_depth(const SpeculativeOptions& options);
+int lookahead_draft_len(const SpeculativeOptions& options);
 int lookahead_nodes(const SpeculativeOptions& options);
 
 }  // namespace outrider

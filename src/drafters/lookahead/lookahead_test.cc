@@ -179,7 +179,7 @@ class Reference {
 class Decoder {
  public:
   Decoder(const SpeculativeOptions& options, uint64_t sequence, const Tokens& prompt, Target target)
-      : depth_(lookahead_depth(options)),
+      : depth_(lookahead_draft_len(options)),
         nodes_(lookahead_nodes(options)),
         sequence_(sequence),
         prompt_(prompt.size()),
@@ -195,7 +195,7 @@ class Decoder {
     const DraftRequest request{.sequence = sequence_,
                                .tokens = text_,
                                .prompt_length = static_cast<int>(prompt_),
-                               .max_depth = depth_,
+                               .max_draft_len = depth_,
                                .max_nodes = nodes_};
     TokenTree tree(text_.back());
     EXPECT_TRUE(drafter_->draft({&request, 1}, {&tree, 1}).ok());
@@ -301,7 +301,7 @@ TEST(Lookahead, TakesWhatIsLeftOfItsTree) {
     Decoder decoder(options_of(shape), round, {1, 2, 3}, target);
     Tokens plain = {1, 2, 3};
     for (int step = 0; step < 40; ++step) {
-      decoder.set_limits(1 + random.below(lookahead_depth(options_of(shape))),
+      decoder.set_limits(1 + random.below(lookahead_draft_len(options_of(shape))),
                          1 + random.below(lookahead_nodes(options_of(shape))));
       decoder.step([&](int) { return random.below(10) > 0; });
     }
@@ -325,8 +325,11 @@ TEST(Lookahead, DepthAndNodesAreThoseOfItsLargestTree) {
         TokenId fresh = 1000;
         Tokens text = prompt;
         for (int step = 0; step < 4 * ngram; ++step) {
-          const DraftRequest request{
-              .sequence = 1, .tokens = text, .prompt_length = 1000, .max_depth = 100, .max_nodes = 10'000};
+          const DraftRequest request{.sequence = 1,
+                                     .tokens = text,
+                                     .prompt_length = 1000,
+                                     .max_draft_len = 100,
+                                     .max_nodes = 10'000};
           TokenTree tree(text.back());
           window.move_to(request);
           window.draft(request, tree);
@@ -338,7 +341,7 @@ TEST(Lookahead, DepthAndNodesAreThoseOfItsLargestTree) {
           text.push_back(text.back());  // the same key, so that its guesses add up
         }
         EXPECT_EQ(nodes, lookahead_nodes(options)) << columns << " " << ngram << " " << guesses;
-        EXPECT_EQ(depth, lookahead_depth(options)) << columns << " " << ngram << " " << guesses;
+        EXPECT_EQ(depth, lookahead_draft_len(options)) << columns << " " << ngram << " " << guesses;
       }
     }
   }

@@ -13,7 +13,7 @@ constexpr double kNoOpinion = 1.0;
 constexpr double kUnlikely = 0.05;  // cells of the window are there to be learned from
 
 int add_child(const DraftRequest& request, TokenTree& tree, int parent, TokenId token, double probability) {
-  const bool is_full = tree.depth(parent) == request.max_depth || tree.drafted() == request.max_nodes;
+  const bool is_full = tree.depth(parent) == request.max_draft_len || tree.drafted() == request.max_nodes;
   return is_full ? kAbsent : tree.add(parent, token, probability);
 }
 

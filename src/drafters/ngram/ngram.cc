@@ -52,7 +52,7 @@ class NgramDrafter final : public Drafter {
   static void add_path(const DraftRequest& request, std::span<const TokenId> tokens, TokenTree& tree) {
     int node = 0;
     for (const TokenId token : tokens) {
-      if (tree.depth(node) >= request.max_depth || tree.drafted() >= request.max_nodes) break;
+      if (tree.depth(node) >= request.max_draft_len || tree.drafted() >= request.max_nodes) break;
       node = tree.add(node, token);
     }
   }
@@ -70,7 +70,7 @@ class NgramDrafter final : public Drafter {
 Result<std::shared_ptr<Drafter>> make_ngram_drafter(const SpeculativeOptions& options,
                                                     const DrafterContext&) {
   const NgramPoolOptions pool{.max_pattern = options.ngram.max_matching_ngram_size,
-                              .max_continuation = options.max_draft_len,
+                              .max_draft_len = options.max_draft_len,
                               .keep_all = options.ngram.is_keep_all,
                               .use_oldest = options.ngram.is_use_oldest,
                               .max_patterns = options.ngram.max_pool_patterns};

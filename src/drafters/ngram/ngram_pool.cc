@@ -25,13 +25,13 @@ size_t NgramPool::TokensHash::operator()(const Tokens& tokens) const {
 
 void NgramPool::learn(std::span<const TokenId> tokens, size_t known) {
   // Continuations that reached the old end may have grown, so their patterns are learned again.
-  const size_t reach = static_cast<size_t>(options_.max_continuation + options_.max_pattern - 1);
+  const size_t reach = static_cast<size_t>(options_.max_draft_len + options_.max_pattern - 1);
   const size_t start = known > reach ? known - reach : 0;
   for (size_t begin = start; begin + 1 < tokens.size(); ++begin) {
     for (size_t size = 1; size <= static_cast<size_t>(options_.max_pattern); ++size) {
       const size_t end = begin + size;
       if (end >= tokens.size()) break;
-      const size_t length = std::min(static_cast<size_t>(options_.max_continuation), tokens.size() - end);
+      const size_t length = std::min(static_cast<size_t>(options_.max_draft_len), tokens.size() - end);
       insert(tokens.subspan(begin, size), tokens.subspan(end, length));
     }
   }

@@ -14,8 +14,8 @@
 namespace outrider {
 
 struct NgramPoolOptions {
-  int max_pattern = 2;       // tokens of the longest pattern
-  int max_continuation = 4;  // tokens of the longest continuation
+  int max_pattern = 2;    // tokens of the longest pattern
+  int max_draft_len = 4;  // tokens of the longest continuation
   bool keep_all = true;
   bool use_oldest = true;
   int64_t max_patterns = 1 << 20;

@@ -20,9 +20,9 @@ Tokens propose(const NgramPoolOptions& options, const Tokens& tokens) {
 
 TEST(NgramPool, LongestPatternWins) {
   // A single 2 was followed by 9 first, but (1, 2) by 5.
-  EXPECT_THAT(propose({.max_pattern = 2, .max_continuation = 2}, {2, 9, 7, 1, 2, 5, 6, 1, 2}),
+  EXPECT_THAT(propose({.max_pattern = 2, .max_draft_len = 2}, {2, 9, 7, 1, 2, 5, 6, 1, 2}),
               ElementsAre(5, 6));
-  EXPECT_THAT(propose({.max_pattern = 1, .max_continuation = 2}, {2, 9, 7, 1, 2, 5, 6, 1, 2}),
+  EXPECT_THAT(propose({.max_pattern = 1, .max_draft_len = 2}, {2, 9, 7, 1, 2, 5, 6, 1, 2}),
               ElementsAre(9, 7));
 }
 
@@ -33,20 +33,19 @@ TEST(NgramPool, NothingKnownGivesNothing) {
 
 TEST(NgramPool, OldestOrNewest) {
   const Tokens tokens = {1, 5, 5, 1, 6, 6, 1};
-  EXPECT_THAT(propose({.max_pattern = 1, .max_continuation = 2, .use_oldest = true}, tokens),
-              ElementsAre(5, 5));
-  EXPECT_THAT(propose({.max_pattern = 1, .max_continuation = 2, .use_oldest = false}, tokens),
+  EXPECT_THAT(propose({.max_pattern = 1, .max_draft_len = 2, .use_oldest = true}, tokens), ElementsAre(5, 5));
+  EXPECT_THAT(propose({.max_pattern = 1, .max_draft_len = 2, .use_oldest = false}, tokens),
               ElementsAre(6, 6));
 }
 
 TEST(NgramPool, ARepeatedContinuationIsTheNewest) {
   const Tokens tokens = {1, 5, 5, 1, 6, 6, 1, 5, 5, 1};
-  EXPECT_THAT(propose({.max_pattern = 1, .max_continuation = 2, .use_oldest = false}, tokens),
+  EXPECT_THAT(propose({.max_pattern = 1, .max_draft_len = 2, .use_oldest = false}, tokens),
               ElementsAre(5, 5));
 }
 
 TEST(NgramPool, KeepingOneKeepsTheLongestFirst) {
-  NgramPoolOptions options{.max_pattern = 1, .max_continuation = 3, .keep_all = false, .use_oldest = true};
+  NgramPoolOptions options{.max_pattern = 1, .max_draft_len = 3, .keep_all = false, .use_oldest = true};
   EXPECT_THAT(propose(options, {1, 5, 5, 5, 1, 6, 6, 6, 1}), ElementsAre(5, 5, 5));
   options.use_oldest = false;
   EXPECT_THAT(propose(options, {1, 5, 5, 5, 1, 6, 6, 6, 1}), ElementsAre(6, 6, 6));
@@ -64,7 +63,7 @@ TEST(NgramPool, LearningInStepsEqualsLearningAtOnce) {
     for (const bool keep_all : {true, false}) {
       for (const bool use_oldest : {true, false}) {
         const NgramPoolOptions options{
-            .max_pattern = 3, .max_continuation = 5, .keep_all = keep_all, .use_oldest = use_oldest};
+            .max_pattern = 3, .max_draft_len = 5, .keep_all = keep_all, .use_oldest = use_oldest};
         NgramPool stepwise(options);
         size_t known = 0;
         while (known < tokens.size()) {
@@ -86,7 +85,7 @@ TEST(NgramPool, LearningInStepsEqualsLearningAtOnce) {
 }
 
 TEST(NgramPool, ForgetsTheLeastUsedPatterns) {
-  NgramPool pool({.max_pattern = 1, .max_continuation = 1, .max_patterns = 100});
+  NgramPool pool({.max_pattern = 1, .max_draft_len = 1, .max_patterns = 100});
   Tokens tokens;
   for (TokenId token = 0; token < 1000; ++token) tokens.push_back(token);
   pool.learn(tokens, 0);

@@ -23,7 +23,7 @@ SpeculativeOptions options_with(TreeKind tree) {
 TokenTree draft(const SpeculativeOptions& options, int depth, int nodes) {
   auto drafter = make_ngram_drafter(options, {});
   EXPECT_TRUE(drafter.ok());
-  const DraftRequest request{.tokens = kText, .prompt_length = 5, .max_depth = depth, .max_nodes = nodes};
+  const DraftRequest request{.tokens = kText, .prompt_length = 5, .max_draft_len = depth, .max_nodes = nodes};
   TokenTree tree(kText.back());
   EXPECT_TRUE((*drafter)->draft({&request, 1}, {&tree, 1}).ok());
   return tree;

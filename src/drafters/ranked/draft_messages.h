@@ -44,7 +44,7 @@ struct DraftOrder {
   int64_t kept = 0;                  // tokens of the last order that still hold
   std::vector<TokenId> tokens = {};  // after them
   int prompt_length = 0;
-  int max_depth = 0;
+  int max_draft_len = 0;
   int max_nodes = 0;
   SamplingParams sampling = {};
   uint64_t sample_index = 0;
@@ -57,7 +57,7 @@ struct DraftOrder {
   std::vector<AcceptanceEstimates> estimates = {};  // the request's own and their priors; empty: it has none
 };
 
-// Answers of a rank that drafts begin with one of these.
+// The beginning of an answer of a rank that drafts.
 enum class DraftAnswer : uint8_t {
   kTrees,     // error or empty, then a tree for each order
   kQuestion,  // ConstraintQuestion; answered by RankCommand::kReply
@@ -72,7 +72,7 @@ struct ConstraintQuestion {
   TokenId token = 0;
 };
 
-// Every message is written and read by one of these.
+// One function writes and reads all fields of a message.
 template <typename Archive, typename Settings>
 requires std::is_same_v<std::remove_const_t<Settings>, DrafterSettings>
 void each_field(Archive& archive, Settings& settings) {
@@ -102,7 +102,7 @@ void each_field(Archive& archive, Order& order) {
   archive.field(order.scope);
   archive.field(order.kept);
   archive.field(order.tokens);
-  for (auto* number : {&order.prompt_length, &order.max_depth, &order.max_nodes, &order.source})
+  for (auto* number : {&order.prompt_length, &order.max_draft_len, &order.max_nodes, &order.source})
     archive.field(*number);
   archive.field(order.sample_index);
   archive.field(order.acceptance);

@@ -72,7 +72,7 @@ TEST(DraftMessages, TreesArriveAsTheyAre) {
 
 TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   DraftOrder order{
-      .sequence = 7, .scope = 3, .kept = 5, .tokens = {1, 2, 3}, .prompt_length = 4, .max_depth = 9};
+      .sequence = 7, .scope = 3, .kept = 5, .tokens = {1, 2, 3}, .prompt_length = 4, .max_draft_len = 9};
   order.sampling.logit_bias = {{5, -1.5F}, {9, 2.0F}};
   order.sampling.top_k = 11;
   order.sampling.seed = 1234567890123;
@@ -90,7 +90,7 @@ TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   const DraftOrder arrived = read_order(reader);
   EXPECT_EQ(arrived.sequence, order.sequence);
   EXPECT_EQ(arrived.tokens, order.tokens);
-  EXPECT_EQ(arrived.max_depth, order.max_depth);
+  EXPECT_EQ(arrived.max_draft_len, order.max_draft_len);
   EXPECT_EQ(arrived.sampling.logit_bias, order.sampling.logit_bias);
   EXPECT_EQ(arrived.sampling.top_k, order.sampling.top_k);
   EXPECT_EQ(arrived.sampling.seed, order.sampling.seed);

@@ -197,7 +197,7 @@ class DraftWorker {
                          .scope = order.scope,
                          .tokens = text,
                          .prompt_length = order.prompt_length,
-                         .max_depth = order.max_depth,
+                         .max_draft_len = order.max_draft_len,
                          .max_nodes = order.max_nodes,
                          .sampling = &order.sampling,
                          .sample_index = order.sample_index,
@@ -228,7 +228,7 @@ class DraftWorker {
   std::unordered_map<int, ServedDrafter> served_;  // by number
   std::deque<Part> parts_;
   std::vector<DraftRequest> requests_;
-  std::vector<TokenTree> trees_;  // by request; the others are spare
+  std::vector<TokenTree> trees_;  // by request; further trees are spare
 };
 
 }  // namespace

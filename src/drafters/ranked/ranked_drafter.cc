@@ -43,7 +43,7 @@ class RankedDrafter final : public Drafter {
     std::vector<TokenId> known;  // the tokens that this rank has
     uint64_t order = 0;          // number of the order; 0: there is none that a draft may use
     size_t length = 0;           // tokens of the sequence when it was ordered
-    int max_depth = 0;
+    int max_draft_len = 0;
     int max_nodes = 0;
     TokenConstraint* constraint = nullptr;
     bool is_answered = false;
@@ -113,8 +113,8 @@ int RankedDrafter::rank_for_new_sequence() const {
 
 // Whether the order made for this text keeps within the limits of the request.
 bool RankedDrafter::serves(const Draft& draft, const DraftRequest& request) {
-  return draft.order != 0 && draft.length == request.tokens.size() && draft.max_depth <= request.max_depth &&
-         draft.max_nodes <= request.max_nodes;
+  return draft.order != 0 && draft.length == request.tokens.size() &&
+         draft.max_draft_len <= request.max_draft_len && draft.max_nodes <= request.max_nodes;
 }
 
 void RankedDrafter::order(std::span<const DraftRequest> requests) {
@@ -138,7 +138,7 @@ void RankedDrafter::write(const DraftRequest& request, Draft& draft, Parcel& par
                    .kept = static_cast<int64_t>(kept),
                    .tokens = {added.begin(), added.end()},
                    .prompt_length = request.prompt_length,
-                   .max_depth = request.max_depth,
+                   .max_draft_len = request.max_draft_len,
                    .max_nodes = request.max_nodes,
                    .sampling = *request.sampling,
                    .sample_index = request.sample_index,
@@ -157,7 +157,7 @@ void RankedDrafter::write(const DraftRequest& request, Draft& draft, Parcel& par
   draft.known.insert(draft.known.end(), added.begin(), added.end());
   draft.order = last_order_;
   draft.length = request.tokens.size();
-  draft.max_depth = request.max_depth;
+  draft.max_draft_len = request.max_draft_len;
   draft.max_nodes = request.max_nodes;
   draft.constraint = request.constraint;
   draft.is_answered = false;

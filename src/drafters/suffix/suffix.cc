@@ -16,7 +16,7 @@ namespace {
 // Outputs of finished sequences; the oldest leave first.
 class OutputCache {
  public:
-  OutputCache(int max_depth, int64_t max_outputs) : tree_(max_depth), max_outputs_(max_outputs) {}
+  OutputCache(int max_tree_depth, int64_t max_outputs) : tree_(max_tree_depth), max_outputs_(max_outputs) {}
 
   const SuffixTree& tree() const { return tree_; }
 
@@ -57,7 +57,7 @@ constexpr double kCertain = 0.99;
 class SuffixDrafter final : public Drafter {
  public:
   explicit SuffixDrafter(const SpeculativeOptions& options)
-      : max_depth_(options.suffix.max_tree_depth),
+      : max_tree_depth_(options.suffix.max_tree_depth),
         is_tree_(options.tree.kind != TreeKind::kChain),
         limits_{.is_tree = is_tree_,
                 .nodes_per_match = options.suffix.max_spec_factor,
@@ -89,7 +89,7 @@ class SuffixDrafter final : public Drafter {
 
  private:
   struct Sequence {
-    explicit Sequence(int max_depth) : tree(max_depth), text(tree.add_text()) {}
+    explicit Sequence(int max_tree_depth) : tree(max_tree_depth), text(tree.add_text()) {}
     SuffixTree tree;
     int text;
     size_t prompt = 0;
@@ -105,12 +105,12 @@ class SuffixDrafter final : public Drafter {
   }
 
   void draft_one(const DraftRequest& request, TokenTree& tree) {
-    Sequence& sequence = sequences_.try_emplace(request.sequence, max_depth_).first->second;
+    Sequence& sequence = sequences_.try_emplace(request.sequence, max_tree_depth_).first->second;
     sequence.prompt = static_cast<size_t>(request.prompt_length);
     learn(sequence, request.tokens.subspan(sequence.known));
     limits_.is_tree = is_tree_ && request.max_children != 1;
     limits_.max_nodes = request.max_nodes;
-    limits_.max_depth = request.max_depth;
+    limits_.max_draft_len = request.max_draft_len;
     best_ = {};
     sequence.tree.find_repeated_ends(sequence.text, places_);
     speculator_.improve(sequence.tree, places_, limits_, best_);
@@ -125,7 +125,7 @@ class SuffixDrafter final : public Drafter {
 
   void find_ends_in_cache(std::span<const TokenId> tokens) {
     places_.clear();
-    const size_t longest = std::min(tokens.size(), static_cast<size_t>(max_depth_ - 1));
+    const size_t longest = std::min(tokens.size(), static_cast<size_t>(max_tree_depth_ - 1));
     while (places_.size() < longest) {
       const SuffixPlace place = cache_.tree().find(tokens.last(places_.size() + 1));
       if (!place) return;
@@ -134,7 +134,7 @@ class SuffixDrafter final : public Drafter {
   }
 
   DrafterTraits traits_{.name = std::string(method_name(Method::kSuffix))};
-  int max_depth_;
+  int max_tree_depth_;
   bool is_tree_;
   SuffixDraftLimits limits_;
   OutputCache cache_;

@@ -9,7 +9,7 @@ namespace outrider {
 namespace {
 
 int node_limit(int match, const SuffixDraftLimits& limits) {
-  const int max = limits.is_tree ? limits.max_nodes : std::min(limits.max_nodes, limits.max_depth);
+  const int max = limits.is_tree ? limits.max_nodes : std::min(limits.max_nodes, limits.max_draft_len);
   return static_cast<int>(std::min<double>(max, std::floor(match * limits.nodes_per_match + 1e-6)));
 }
 
@@ -42,7 +42,7 @@ void SuffixSpeculator::draft(const SuffixTree& tree, SuffixPlace match, const Su
   int number = 0;
   SuffixPlace from = match;
   for (int size = 0; size < max; ++size) {
-    const bool is_deep = from.depth - match.depth >= limits.max_depth;
+    const bool is_deep = from.depth - match.depth >= limits.max_draft_len;
     SuffixPlace place = is_deep ? SuffixPlace{} : tree.likeliest_after(from);
     for (int rank = 0; place && rank < (limits.is_tree ? max - size : 1); ++rank) {
       const double path_probability = ratio(tree.count(place), whole);

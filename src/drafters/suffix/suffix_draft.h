@@ -24,7 +24,7 @@ struct SuffixDraft {
 struct SuffixDraftLimits {
   bool is_tree = false;  // the likeliest tree, else the path of likeliest tokens
   int max_nodes = 4;
-  int max_depth = 4;
+  int max_draft_len = 4;
   double nodes_per_match = 1.0;  // nodes per token matched, at most
   double min_path_probability = 0.1;
 };

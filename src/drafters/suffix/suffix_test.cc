@@ -23,7 +23,7 @@ class Suffix : public ::testing::Test {
     const DraftRequest request{.sequence = sequence,
                                .tokens = tokens,
                                .prompt_length = prompt_length,
-                               .max_depth = depth,
+                               .max_draft_len = depth,
                                .max_nodes = nodes};
     TokenTree tree(tokens.back());
     EXPECT_TRUE(drafter_->draft({&request, 1}, {&tree, 1}).ok());

@@ -4,7 +4,7 @@
 //   occur equally often, and there are at most two nodes per token.
 // - The label of a node is taken from a suffix that ends at it or below: from its own suffix when it has no
 //   children. Such a node's depth follows from that suffix: it grows with the text by itself, up to
-//   max_depth.
+//   max_tree_depth.
 // - The suffixes of the growing text from `implicit` on occur elsewhere, too, and end at nodes that the next
 //   token moves; longer ones each have a node without children to themselves (Ukkonen 1995).
 #include "drafters/suffix/suffix_tree.h"
@@ -35,7 +35,7 @@ void SuffixTree::append(int text, TokenId token) {
   one.suffixes.emplace_back();
   ++token_count_;
   nodes_.increase(kRoot);
-  one.implicit = std::max({one.implicit, one.oldest, position - max_depth_ + 1});
+  one.implicit = std::max({one.implicit, one.oldest, position - max_tree_depth_ + 1});
   for (int start = one.implicit; start <= position; ++start) {
     if (!descend({text, start}, token)) one.implicit = start + 1;
   }
@@ -167,7 +167,7 @@ int SuffixTree::depth_of(int node) const {
   const SuffixNode& one = nodes_[node];
   if (one.first_child != kNoNode || node == kRoot) return one.depth;
   const int start = one.start - nodes_[one.parent].depth;
-  return std::min(max_depth_, texts_[static_cast<size_t>(one.text)].end() - start);
+  return std::min(max_tree_depth_, texts_[static_cast<size_t>(one.text)].end() - start);
 }
 
 std::span<const TokenId> SuffixTree::tokens(int text) const {
@@ -194,7 +194,7 @@ SuffixPlace SuffixTree::find(std::span<const TokenId> string) const {
 void SuffixTree::find_repeated_ends(int text, std::vector<SuffixPlace>& places) const {
   places.clear();
   const Text& one = texts_[static_cast<size_t>(text)];
-  const int first = std::max({one.implicit, one.oldest, one.end() - max_depth_ + 1});
+  const int first = std::max({one.implicit, one.oldest, one.end() - max_tree_depth_ + 1});
   for (int start = one.end() - 1; start >= first; --start) {
     places.push_back({one.suffixes[static_cast<size_t>(start - one.base)].node, one.end() - start});
   }

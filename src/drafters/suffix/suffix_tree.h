@@ -20,14 +20,15 @@ struct SuffixPlace {
   bool operator==(const SuffixPlace&) const = default;
 };
 
-// How often every string of at most max_depth tokens occurs in a set of texts: a trie of all suffixes cut to
-// max_depth, without the nodes where texts neither part nor end (SuffixDecoding, arXiv 2411.04975). Texts
-// come and go, and lose their oldest tokens; one of them grows, token by token, in O(max_depth) at worst.
+// How often every string of at most max_tree_depth tokens occurs in a set of texts: a trie of all suffixes
+// cut to max_tree_depth, without the nodes where texts neither part nor end (SuffixDecoding, arXiv
+// 2411.04975). Texts come and go, and lose their oldest tokens; one of them grows, token by token, in
+// O(max_tree_depth) at worst.
 class SuffixTree {
  public:
-  explicit SuffixTree(int max_depth) : max_depth_(max_depth) {}
+  explicit SuffixTree(int max_tree_depth) : max_tree_depth_(max_tree_depth) {}
 
-  int max_depth() const { return max_depth_; }
+  int max_tree_depth() const { return max_tree_depth_; }
 
   // An empty text, which takes the place of the one that grew.
   int add_text();
@@ -39,8 +40,8 @@ class SuffixTree {
   std::span<const TokenId> tokens(int text) const;
 
   SuffixPlace find(std::span<const TokenId> string) const;
-  // places[m - 1] becomes the place of the last m tokens of the growing text, for all m < max_depth for which
-  // they occur elsewhere, too.
+  // places[m - 1] becomes the place of the last m tokens of the growing text, for all m < max_tree_depth for
+  // which they occur elsewhere, too.
   void find_repeated_ends(int text, std::vector<SuffixPlace>& places) const;
 
   int count(SuffixPlace place) const { return nodes_[place.node].count; }
@@ -90,7 +91,7 @@ class SuffixTree {
   void remove_suffix(SuffixId id);
   void label_anew(int node);
 
-  int max_depth_;
+  int max_tree_depth_;
   SuffixNodes nodes_;
   std::vector<Text> texts_;
   std::vector<int> free_texts_;

@@ -18,7 +18,7 @@ using Tokens = std::vector<TokenId>;
 
 // The slow, obvious counterpart: texts, and counts by looking everywhere.
 struct Texts {
-  explicit Texts(int max_depth) : tree(max_depth) {}
+  explicit Texts(int max_tree_depth) : tree(max_tree_depth) {}
 
   int count(const Tokens& string) const {
     int found = 0;
@@ -35,7 +35,7 @@ struct Texts {
     std::set<Tokens> all;
     for (const auto& [id, tokens] : texts) {
       for (size_t i = 0; i < tokens.size(); ++i) {
-        for (size_t n = 1; n <= static_cast<size_t>(tree.max_depth()) && i + n <= tokens.size(); ++n) {
+        for (size_t n = 1; n <= static_cast<size_t>(tree.max_tree_depth()) && i + n <= tokens.size(); ++n) {
           all.emplace(tokens.begin() + static_cast<std::ptrdiff_t>(i),
                       tokens.begin() + static_cast<std::ptrdiff_t>(i + n));
         }
@@ -52,7 +52,7 @@ struct Texts {
       ++followers[string];
     }
     const auto ends_at = [&](const Tokens& string) {
-      const bool is_longest = static_cast<int>(string.size()) == tree.max_depth();
+      const bool is_longest = static_cast<int>(string.size()) == tree.max_tree_depth();
       return is_longest || std::any_of(texts.begin(), texts.end(), [&](const auto& text) {
                return text.second.size() >= string.size() &&
                       std::equal(string.rbegin(), string.rend(), text.second.rbegin());
@@ -150,7 +150,7 @@ void expect_repeated_ends(const Texts& texts) {
   const Tokens& text = texts.texts.at(texts.growing);
   std::vector<SuffixPlace> places;
   texts.tree.find_repeated_ends(texts.growing, places);
-  for (int m = 1; m < texts.tree.max_depth() && m <= static_cast<int>(text.size()); ++m) {
+  for (int m = 1; m < texts.tree.max_tree_depth() && m <= static_cast<int>(text.size()); ++m) {
     const Tokens end(text.end() - m, text.end());
     if (texts.count(end) > 1) {
       ASSERT_LE(static_cast<size_t>(m), places.size());
@@ -188,11 +188,11 @@ void expect_valid_draft(const Texts& texts, const Tokens& match, const SuffixDra
                         const SuffixDraft& draft) {
   const double whole = texts.count(match);
   const int max =
-      std::min(limits.is_tree ? limits.max_nodes : std::min(limits.max_nodes, limits.max_depth),
+      std::min(limits.is_tree ? limits.max_nodes : std::min(limits.max_nodes, limits.max_draft_len),
                static_cast<int>(static_cast<double>(match.size()) * limits.nodes_per_match + 1e-6));
   const auto allowed = [&](const Tokens& path) {
-    return static_cast<int>(path.size() - match.size()) <= limits.max_depth &&
-           static_cast<int>(path.size()) <= texts.tree.max_depth() && texts.count(path) > 0 &&
+    return static_cast<int>(path.size() - match.size()) <= limits.max_draft_len &&
+           static_cast<int>(path.size()) <= texts.tree.max_tree_depth() && texts.count(path) > 0 &&
            texts.count(path) / whole >= limits.min_path_probability;
   };
   const auto continuations = [&](const Tokens& path) {
@@ -239,7 +239,7 @@ TEST(SuffixSpeculator, DraftsWhatTheRulesSay) {
     if (!texts.texts.contains(texts.growing)) continue;
     const SuffixDraftLimits limits{.is_tree = random.below(2) == 0,
                                    .max_nodes = 1 + random.below(9),
-                                   .max_depth = 1 + random.below(6),
+                                   .max_draft_len = 1 + random.below(6),
                                    .nodes_per_match = 0.5 * random.below(6),
                                    .min_path_probability = 0.1 * random.below(5)};
     const Tokens& text = texts.texts[texts.growing];

@@ -10,7 +10,7 @@ namespace outrider {
 namespace {
 
 bool is_fine(const TokenTree& tree, int node, const DraftRequest& request, int64_t vocab_size) {
-  return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
+  return tree.depth(node) <= request.max_draft_len && tree.token(node) >= 0 && tree.token(node) < vocab_size;
 }
 
 // Whether so many children of the node, with this one, are within the limits.

@@ -6,10 +6,10 @@
 namespace outrider {
 namespace {
 
-DraftRequest request_after(std::span<const TokenId> tokens, int max_depth, int max_nodes) {
+DraftRequest request_after(std::span<const TokenId> tokens, int max_draft_len, int max_nodes) {
   DraftRequest request;
   request.tokens = tokens;
-  request.max_depth = max_depth;
+  request.max_draft_len = max_draft_len;
   request.max_nodes = max_nodes;
   return request;
 }

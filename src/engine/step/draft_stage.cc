@@ -98,7 +98,7 @@ void DraftStage::observe(const StepReport& report) {
 // Tells the drafter of a sequence that it does not know.
 void DraftStage::begin(Sequence& sequence) {
   if (std::exchange(sequence.started, true)) return;
-  reserve_statistics(sequence.completion().speculation, parts_.limits.max_depth);
+  reserve_statistics(sequence.completion().speculation, parts_.limits.max_draft_len);
   if (sequence.is_offered()) return;
   (void)guarded([&] {
     parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.request().cache_scope);
@@ -122,7 +122,7 @@ DraftRequest DraftStage::request_of(const SequenceStep& step) const {
           .scope = sequence.request().cache_scope,
           .tokens = sequence.tokens(),
           .prompt_length = static_cast<int>(sequence.prompt_length()),
-          .max_depth = step.plan.max_depth,
+          .max_draft_len = step.plan.max_draft_len,
           .max_nodes = step.plan.max_nodes,
           .max_children = sequence.request().speculation.max_children,
           .members = members_of(sequence.request().speculation.methods),

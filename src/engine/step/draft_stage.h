@@ -40,7 +40,7 @@ class DraftStage {
   const StepParts& parts_;
   std::vector<DraftRequest> requests_;
   std::vector<TargetAccess> access_;  // by request
-  std::vector<TokenTree> trees_;      // by request; the others are spare
+  std::vector<TokenTree> trees_;      // by request; further trees are spare
   std::vector<SpeculationPolicy::Grown> grown_;
   DraftTurns turns_;
   bool can_take_turns_ = false;  // in this step

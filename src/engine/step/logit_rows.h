@@ -12,7 +12,7 @@ struct LogitRows {
   size_t row_size = 0;
   size_t vocab_size = 0;  // entries of a row that belong to tokens, at most row_size
 
-  // Tokens are chosen from these.
+  // The logits that a token is chosen from.
   std::span<const float> row(int index) const { return whole_row(index).first(vocab_size); }
   std::span<const float> whole_row(int index) const {
     return values.subspan(static_cast<size_t>(index) * row_size, row_size);

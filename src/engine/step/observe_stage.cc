@@ -15,7 +15,7 @@ bool has_outcome(const StepReport& report, const SequenceStep& step) {
 }  // namespace
 
 ObserveStage::ObserveStage(const StepParts& parts) : parts_(parts) {
-  reserve_statistics(totals_.speculation, parts.limits.max_depth);
+  reserve_statistics(totals_.speculation, parts.limits.max_draft_len);
   outcomes_.reserve(static_cast<size_t>(parts.limits.max_sequences));
 }
 
@@ -44,7 +44,7 @@ void ObserveStage::tell_policy(const StepReport& report) {
   StepObservation observation{.is_decoding = report.is_decoding,
                               .has_drafted = report.drafting > 0,
                               .rows = static_cast<double>(report.rows),
-                              .woken = static_cast<double>(parts_.target->woken_experts()),
+                              .active_experts = static_cast<double>(parts_.target->active_experts()),
                               .pass_ms = times.forward,
                               .rest_ms = rest_ms,
                               .step_ms = times.drafting() + times.forward + rest_ms};

@@ -13,7 +13,7 @@ ReserveStage::ReserveStage(const StepParts& parts) : parts_(parts) {
 }
 
 void ReserveStage::run(StepReport& report) {
-  limit_levels(report.sequences);
+  limit_lengths(report.sequences);
   plan_drafts(report);
   share_rows(report.sequences);
   for (SequenceStep& step : report.sequences) {
@@ -25,12 +25,12 @@ void ReserveStage::run(StepReport& report) {
 }
 
 // Narrows all plans to the limits that hold for a batch of this size.
-void ReserveStage::limit_levels(std::span<SequenceStep> steps) const {
-  const int levels = parts_.speculation_limits->max_levels(static_cast<int>(steps.size()));
+void ReserveStage::limit_lengths(std::span<SequenceStep> steps) const {
+  const int longest = parts_.speculation_limits->max_draft_len(static_cast<int>(steps.size()));
   for (SequenceStep& step : steps) {
     if (step.is_offered) continue;
-    step.plan.max_depth = std::min(step.plan.max_depth, levels);
-    if (step.plan.max_depth == 0) step.plan.max_nodes = 0;
+    step.plan.max_draft_len = std::min(step.plan.max_draft_len, longest);
+    if (step.plan.max_draft_len == 0) step.plan.max_nodes = 0;
   }
 }
 
@@ -42,7 +42,7 @@ void ReserveStage::plan_drafts(const StepReport& report) {
     const Sequence& sequence = *step.plan.sequence;
     drafts_.push_back({.sequence = sequence.id(),
                        .tokens = std::ssize(sequence.tokens()),
-                       .depth = step.plan.max_depth,
+                       .max_draft_len = step.plan.max_draft_len,
                        .is_auto = sequence.request().speculation.is_auto});
   }
   parts_.policy->plan(report.shape, drafts_, parts_.scheduler->draft_rows());
@@ -51,8 +51,9 @@ void ReserveStage::plan_drafts(const StepReport& report) {
 // Trees that cannot be cut after they are grown get equal parts of the rows that drafts may take; so do
 // offered ones.
 void ReserveStage::share_rows(std::span<SequenceStep> steps) {
-  const auto drafting = std::ranges::count_if(drafts_, [](const auto& draft) { return draft.depth > 0; }) +
-                        std::ranges::count_if(steps, &SequenceStep::is_offered);
+  const auto drafting =
+      std::ranges::count_if(drafts_, [](const auto& draft) { return draft.max_draft_len > 0; }) +
+      std::ranges::count_if(steps, &SequenceStep::is_offered);
   auto next = drafts_.begin();
   for (SequenceStep& step : steps) {
     SequencePlan& plan = step.plan;
@@ -63,15 +64,15 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
     if (!step.drafts()) continue;
     SpeculationPolicy::Draft& draft = *next++;
     step.may_cut = may_cut(step);
-    if (draft.depth > 0 && !step.may_cut) {
+    if (draft.max_draft_len > 0 && !step.may_cut) {
       plan.max_nodes = std::min(plan.max_nodes, parts_.scheduler->draft_rows() / static_cast<int>(drafting));
-      draft.depth = std::min(draft.depth, plan.max_nodes);
+      draft.max_draft_len = std::min(draft.max_draft_len, plan.max_nodes);
       // The policy can only weigh further nodes that it may cut.
       if (draft.rate > 0.0 && parts_.options->tree.kind == TreeKind::kDynamic)
-        plan.max_nodes = std::min(plan.max_nodes, draft.depth);
+        plan.max_nodes = std::min(plan.max_nodes, draft.max_draft_len);
     }
-    plan.max_depth = draft.depth;
-    if (plan.max_depth == 0) plan.max_nodes = 0;
+    plan.max_draft_len = draft.max_draft_len;
+    if (plan.max_draft_len == 0) plan.max_nodes = 0;
     step.rate = draft.rate;
     step.row_ms = draft.row_ms;
     step.estimates = draft.estimates;

@@ -18,7 +18,7 @@ class ReserveStage {
   void run(StepReport& report);
 
  private:
-  void limit_levels(std::span<SequenceStep> steps) const;
+  void limit_lengths(std::span<SequenceStep> steps) const;
   void plan_drafts(const StepReport& report);
   void share_rows(std::span<SequenceStep> steps);
   bool may_cut(const SequenceStep& step) const;

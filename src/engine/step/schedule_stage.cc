@@ -12,12 +12,12 @@ namespace {
 
 SequencePlan within_request(SequencePlan plan) {
   const RequestSpeculation& asked = plan.sequence->request().speculation;
-  if (asked.max_draft_len > 0) plan.max_depth = std::min(plan.max_depth, asked.max_draft_len);
+  if (asked.max_draft_len > 0) plan.max_draft_len = std::min(plan.max_draft_len, asked.max_draft_len);
   if (asked.max_draft_tokens > 0) {
-    plan.max_depth = std::min(plan.max_depth, asked.max_draft_tokens);
+    plan.max_draft_len = std::min(plan.max_draft_len, asked.max_draft_tokens);
     plan.max_nodes = std::min(plan.max_nodes, asked.max_draft_tokens);
   }
-  if (asked.max_children == 1) plan.max_nodes = std::min(plan.max_nodes, plan.max_depth);  // a chain
+  if (asked.max_children == 1) plan.max_nodes = std::min(plan.max_nodes, plan.max_draft_len);  // a chain
   return plan;
 }
 
@@ -34,7 +34,7 @@ BatchShape shape_of(std::span<const SequenceStep> steps) {
 }  // namespace
 
 ScheduleStage::ScheduleStage(const StepParts& parts) : parts_(parts) {
-  const auto depth = static_cast<size_t>(parts.limits.max_depth) + 1;
+  const auto depth = static_cast<size_t>(parts.limits.max_draft_len) + 1;
   const auto rows = static_cast<size_t>(parts.limits.rows);
   steps_.resize(static_cast<size_t>(parts.limits.max_sequences));
   for (SequenceStep& step : steps_) {

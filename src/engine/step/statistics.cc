@@ -47,9 +47,9 @@ void add_tree(const TokenTree& tree, const Verdict& verdict, SpeculationStats& s
   }
 }
 
-void reserve_statistics(SpeculationStats& stats, int64_t depth) {
-  stats.drafted_per_position.reserve(static_cast<size_t>(depth));
-  stats.accepted_per_position.reserve(static_cast<size_t>(depth));
+void reserve_statistics(SpeculationStats& stats, int64_t max_draft_len) {
+  stats.drafted_per_position.reserve(static_cast<size_t>(max_draft_len));
+  stats.accepted_per_position.reserve(static_cast<size_t>(max_draft_len));
 }
 
 void add_step(const StepReport& report, const std::string& drafter, StepTotals& totals) {

@@ -19,8 +19,8 @@ struct StepTotals {
 // Adds the outcome of one tree.
 void add_tree(const TokenTree& tree, const Verdict& verdict, SpeculationStats& stats);
 
-// Makes room for the counts of trees of `depth` levels, so that add_step() does not allocate.
-void reserve_statistics(SpeculationStats& stats, int64_t depth);
+// Makes room for the counts of trees of at most `max_draft_len` levels, so that add_step() does not allocate.
+void reserve_statistics(SpeculationStats& stats, int64_t max_draft_len);
 
 // Adds what a step did to the totals and to the completion of each of its sequences.
 void add_step(const StepReport& report, const std::string& drafter, StepTotals& totals);

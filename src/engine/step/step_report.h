@@ -40,7 +40,7 @@ struct SequenceStep {
   bool is_dead_end = false;  // the constraint allows no token after the verdict's
 
   // Whether the drafter is asked for a tree; valid from reserve on.
-  bool drafts() const { return plan.max_depth > 0 && !is_offered; }
+  bool drafts() const { return plan.max_draft_len > 0 && !is_offered; }
 };
 
 // Milliseconds that the stages of one step took.

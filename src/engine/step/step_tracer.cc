@@ -272,7 +272,7 @@ void StepTracer::observe(const StepReport& report) {
     trace.draft_ms = report.times.drafting();
     trace.verify_ms = report.times.forward;
     trace.rows = report.rows;
-    trace.draft_failed = report.draft_failed && plans_[i].max_depth > 0;
+    trace.draft_failed = report.draft_failed && plans_[i].max_draft_len > 0;
   }
   own_ms_ += now_ms() - start;
 }

@@ -112,15 +112,6 @@ class GgufParser {
     return std::move(file_);
   }
 
-  Result<GgufFile> parse_beginning() {
-    OUTRIDER_RETURN_IF_ERROR(read_header());
-    bool goes_on = true;
-    for (uint64_t i = 0; i < key_count_ && goes_on; ++i) {
-      OUTRIDER_TRY(goes_on, read_key_before_vocabulary());
-    }
-    return std::move(file_);
-  }
-
  private:
   Error fail(const std::string& what) const { return input_error(name_ + ": " + what); }
   Error truncated(const std::string& where) const {
@@ -130,7 +121,6 @@ class GgufParser {
 
   Status read_header();
   Status read_key();
-  Result<bool> read_key_before_vocabulary();
   Result<GgufValue> read_value(const std::string& key);
   Result<GgufValue> read_array(const std::string& key);
   Status check_booleans(const std::string& key, std::span<const std::byte> payload) const;
@@ -183,25 +173,6 @@ Status GgufParser::read_key() {
   if (!file_.metadata.emplace(*key, value).second)
     return fail("metadata key " + quote(*key) + " appears twice");
   return {};
-}
-
-// False: it was the vocabulary, of which only the size was read.
-Result<bool> GgufParser::read_key_before_vocabulary() {
-  constexpr std::string_view kVocabulary = "tokenizer.ggml.tokens";
-  Cursor ahead = cursor_;
-  const bool is_vocabulary = ahead.take_string(kMaxNameBytes) == kVocabulary;
-  if (!is_vocabulary) {
-    OUTRIDER_RETURN_IF_ERROR(read_key());
-    return true;
-  }
-  const auto type = ahead.take<uint32_t>();
-  const auto element = ahead.take<uint32_t>();
-  const auto count = ahead.take<uint64_t>();
-  if (!type || !element || !count || static_cast<GgufType>(*type) != GgufType::kArray ||
-      static_cast<GgufType>(*element) != GgufType::kString)
-    return fail("expected an array of strings as its vocabulary, found something else");
-  file_.metadata.emplace(kVocabulary, GgufValue(GgufType::kString, *count, true, {}));
-  return false;
 }
 
 Result<GgufValue> GgufParser::read_value(const std::string& key) {
@@ -352,10 +323,6 @@ uint32_t gguf_tensor_type(DType dtype) { return kTensorTypes[static_cast<size_t>
 
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name) {
   return GgufParser(bytes, name).parse();
-}
-
-Result<GgufFile> parse_gguf_beginning(std::span<const std::byte> bytes, std::string_view name) {
-  return GgufParser(bytes, name).parse_beginning();
 }
 
 }  // namespace outrider

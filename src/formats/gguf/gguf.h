@@ -91,11 +91,6 @@ struct GgufFile {
 // Alignment that is no power of two up to 1 MiB; duplicate names; misaligned or overlapping tensors.
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name);
 
-// The keys at the beginning of a file, without tensors: all that stand before the vocabulary, whose size is
-// there as an array without elements. It reads few pages of a file of any size. Errors: as above, as far as
-// it reads.
-Result<GgufFile> parse_gguf_beginning(std::span<const std::byte> bytes, std::string_view name);
-
 // The number of a type in tensor descriptions. Precondition: files can hold the type.
 uint32_t gguf_tensor_type(DType dtype);
 

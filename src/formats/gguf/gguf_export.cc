@@ -159,8 +159,8 @@ bool is_about_the_container(std::string_view key) {
 }
 
 Result<GgufModel> take_over(const fs::path& path) {
-  const auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const GgufFile file, read_gguf_shards(path, storage.get()));
+  OUTRIDER_TRY(const StoredFiles files, read_gguf_shards(path));
+  const GgufFile& file = *files.gguf();
   OUTRIDER_TRY(const TokenizerSpec tokenizer, gguf_tokenizer_spec(file, path.string()));
   OUTRIDER_TRY(const ModelConfig config, gguf_model_config(file, tokenizer, path.string()));
   GgufModel gguf;
@@ -169,8 +169,8 @@ Result<GgufModel> take_over(const fs::path& path) {
     if (!is_about_the_container(key)) gguf.metadata.copy(key, value);
   }
   for (const auto& [name, view] : file.tensors) gguf.tensors.push_back({name, view});
-  gguf.files = storage->paths;
-  gguf.storage = storage;
+  gguf.files = files.storage->paths;
+  gguf.storage = files.storage;
   return gguf;
 }
 

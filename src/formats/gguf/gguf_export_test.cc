@@ -148,17 +148,17 @@ TEST(GgufExportTest, TensorsAreThoseOfTheReferenceWriter) {
   for (const char* name : {"formats/llama", "formats/qwen2", "formats/qwen3", "models/llama_rope_llama3"}) {
     SCOPED_TRACE(name);
     const auto ours = open_as_gguf(kData / name);
-    ModelStorage storage;
-    const auto theirs = read_gguf_shards(kData / (std::string(name) + ".gguf"), &storage);
-    ASSERT_TRUE(ours.ok() && theirs.ok());
+    const auto files = read_gguf_shards(kData / (std::string(name) + ".gguf"));
+    ASSERT_TRUE(ours.ok() && files.ok());
+    const GgufFile& theirs = *files->gguf();
     for (const GgufTensor& tensor : ours->tensors) {
-      const auto found = theirs->tensors.find(tensor.name);
-      ASSERT_NE(found, theirs->tensors.end()) << tensor.name;
+      const auto found = theirs.tensors.find(tensor.name);
+      ASSERT_NE(found, theirs.tensors.end()) << tensor.name;
       if (found->second.dtype == tensor.view.dtype) {
         EXPECT_TRUE(bytes_in(found->second) == bytes_in(tensor.view)) << tensor.name;
       }
     }
-    EXPECT_EQ(ours->tensors.size(), theirs->tensors.size());
+    EXPECT_EQ(ours->tensors.size(), theirs.tensors.size());
   }
 }
 

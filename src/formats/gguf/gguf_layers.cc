@@ -68,7 +68,7 @@ Result<std::vector<bool>> read_other_layers(const ArchitectureKeys& keys, const 
   return others;
 }
 
-// 0, which leaves the model's size, where it is this one.
+// 0 stands for the size that the model has as a whole.
 int64_t where_other(int64_t size, int64_t of_model) { return size == of_model ? 0 : size; }
 
 }  // namespace

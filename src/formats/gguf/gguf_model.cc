@@ -89,17 +89,18 @@ bool begins_as_gguf(const fs::path& path) {
          std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
-Result<GgufFile> read_gguf_shards(const fs::path& path, ModelStorage* storage) {
-  OUTRIDER_TRY(GgufFile given, read_file(path, storage));
+Result<StoredFiles> read_gguf_shards(const fs::path& path) {
+  const auto storage = std::make_shared<ModelStorage>();
+  OUTRIDER_TRY(GgufFile given, read_file(path, storage.get()));
   OUTRIDER_TRY(const ShardInfo given_info, shard_info(given, path));
-  if (given_info.count == 1) return given;
+  if (given_info.count == 1) return StoredFiles{path, std::move(given), storage};
   OUTRIDER_TRY(const auto paths, shard_paths(path, given_info.count));
   storage->files.clear();
   storage->paths.clear();
   GgufFile merged;
   for (int64_t i = 0; i < given_info.count; ++i) {
     const fs::path& shard_path = paths[static_cast<size_t>(i)];
-    OUTRIDER_TRY(GgufFile shard, read_file(shard_path, storage));
+    OUTRIDER_TRY(GgufFile shard, read_file(shard_path, storage.get()));
     OUTRIDER_TRY(const ShardInfo info, shard_info(shard, shard_path));
     if (info.index != i || info.count != given_info.count) {
       return input_error(shard_path.string() + " calls itself shard " + std::to_string(info.index + 1) +
@@ -113,12 +114,13 @@ Result<GgufFile> read_gguf_shards(const fs::path& path, ModelStorage* storage) {
                          " is also in an earlier shard");
     }
   }
-  return merged;
+  return StoredFiles{path, std::move(merged), storage};
 }
 
-Result<ModelFile> open_gguf_model(const fs::path& path) {
-  auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const GgufFile file, read_gguf_shards(path, storage.get()));
+Result<ModelFile> open_gguf_model(std::shared_ptr<const StoredFiles> files) {
+  const fs::path& path = files->path;
+  const GgufFile& file = *files->gguf();
+  ModelStorage* const storage = files->storage.get();
   ModelFile model;
   model.path = path;
   model.format = "gguf";
@@ -143,10 +145,11 @@ Result<ModelFile> open_gguf_model(const fs::path& path) {
   const std::vector<TensorName> names = gguf_names(family);
   const StoredLayout layout{.layers = kGgufLayers, .names = names};
   OUTRIDER_RETURN_IF_ERROR(
-      attach_tensors(expected_lookup(layout, source, model.config, storage.get()), storage.get(), &model));
-  if (family.has_interleaved_rows) uninterleave_model(storage.get(), &model);
+      attach_tensors(expected_lookup(layout, source, model.config, storage), storage, &model));
+  if (family.has_interleaved_rows) uninterleave_model(storage, &model);
   describe(file, &model);
-  model.storage = std::move(storage);
+  model.storage = files->storage;
+  model.stored = std::move(files);
   return model;
 }
 

@@ -36,15 +36,9 @@ Result<const ModelFamily*> read_family(const JsonObject& root) {
                    list_families(&ModelFamily::name));
 }
 
-Result<int64_t> require_integer(const JsonObject& root, std::string_view key) {
-  OUTRIDER_TRY(const auto value, root.integer(key));
-  if (!value) return root.fail(quote(key) + " is missing");
-  return *value;
-}
-
 // usual: the value of an absent key; 0: it must be there.
 Result<int64_t> integer_or(const JsonObject& root, std::string_view key, int64_t usual) {
-  if (usual == 0) return require_integer(root, key);
+  if (usual == 0) return root.require_integer(key);
   OUTRIDER_TRY(const auto value, root.integer(key));
   return value.value_or(usual);
 }
@@ -52,8 +46,8 @@ Result<int64_t> integer_or(const JsonObject& root, std::string_view key, int64_t
 Status read_sizes(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
   OUTRIDER_TRY(config->vocab_size, integer_or(root, "vocab_size", family.vocab_size));
   const HfKeys& keys = family.hf_keys;
-  OUTRIDER_TRY(config->hidden_size, require_integer(root, keys.hidden_size));
-  OUTRIDER_TRY(config->layer_count, require_integer(root, keys.layers));
+  OUTRIDER_TRY(config->hidden_size, root.require_integer(keys.hidden_size));
+  OUTRIDER_TRY(config->layer_count, root.require_integer(keys.layers));
   OUTRIDER_TRY(config->head_count, integer_or(root, keys.heads, family.heads));
   OUTRIDER_TRY(const auto ffn_size, root.integer(keys.ffn_size));
   if (!ffn_size && family.ffn_factor == 0) return root.fail(quote(keys.ffn_size) + " is missing");

@@ -114,14 +114,24 @@ Result<ModelFile> describe_hf_directory(const fs::path& directory) {
   return model;
 }
 
-Result<ModelFile> open_hf_directory(const fs::path& directory) {
+Result<StoredFiles> open_hf_tensors(const fs::path& directory) {
+  const auto storage = std::make_shared<ModelStorage>();
+  OUTRIDER_TRY(TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
+  return StoredFiles{directory, std::move(tensors), storage};
+}
+
+Result<ModelFile> open_hf_directory(const fs::path& directory, std::shared_ptr<const StoredFiles> files) {
   OUTRIDER_TRY(ModelFile model, read_configuration(directory));
   OUTRIDER_TRY(std::optional<TokenizerSpec> tokenizer, read_tokenizer(directory));
   if (!tokenizer) return input_error(directory.string() + ": tokenizer.json is missing");
   model.tokenizer = std::move(*tokenizer);
   take_chat_template(directory, &model);
-  auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
+  if (files == nullptr) {
+    OUTRIDER_TRY(StoredFiles opened, open_hf_tensors(directory));
+    files = std::make_shared<const StoredFiles>(std::move(opened));
+  }
+  const TensorDirectory& tensors = *files->directory();
+  ModelStorage* const storage = files->storage.get();
   model.format = tensors.format();
   OUTRIDER_TRY(const Quantization quantization, read_quantization(model.document->root()));
   const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
@@ -137,11 +147,12 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
                               OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
                               return matrix ? *matrix : tensors.find(stored);
                             }};
-  OUTRIDER_RETURN_IF_ERROR(attach_tensors(
-      expected_lookup(family.hf_layout, source, model.config, storage.get()), storage.get(), &model));
-  if (family.has_interleaved_hf_rows) uninterleave_model(storage.get(), &model);
+  OUTRIDER_RETURN_IF_ERROR(
+      attach_tensors(expected_lookup(family.hf_layout, source, model.config, storage), storage, &model));
+  if (family.has_interleaved_hf_rows) uninterleave_model(storage, &model);
   describe(model.document->root(), tensors, &model);
-  model.storage = std::move(storage);
+  model.storage = files->storage;
+  model.stored = std::move(files);
   return model;
 }
 

@@ -75,10 +75,4 @@ std::optional<std::string> json_format_pattern(std::string_view format) {
   return std::nullopt;
 }
 
-std::string supported_json_formats() {
-  std::string names;
-  for (const auto& [name, pattern] : kFormats) names += (names.empty() ? "" : ", ") + std::string(name);
-  return names;
-}
-
 }  // namespace outrider

@@ -10,7 +10,4 @@ namespace outrider {
 // The regular expression that a string of a JSON schema format matches as a whole; nullopt: not supported.
 std::optional<std::string> json_format_pattern(std::string_view format);
 
-// A list for error messages: "date, date-time, ...".
-std::string supported_json_formats();
-
 }  // namespace outrider

@@ -233,7 +233,7 @@ GrammarExpr SchemaCompiler::unique_in_any_order(const std::vector<GrammarExpr>& 
   return after[0];
 }
 
-// after[count]: what may follow when `count` values of those before the current one are taken.
+// after[count]: the text that may follow when `count` of the values before the current one are taken.
 GrammarExpr SchemaCompiler::unique_in_order(const std::vector<GrammarExpr>& values, size_t min, size_t max) {
   std::vector<GrammarExpr> after(values.size() + 2, builder_.nothing());
   for (size_t count = min; count <= max; ++count)

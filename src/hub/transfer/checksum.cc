@@ -33,8 +33,6 @@ ChecksumBuilder::ChecksumBuilder(ChecksumKind kind, int64_t file_bytes)
 }
 
 ChecksumBuilder::~ChecksumBuilder() = default;
-ChecksumBuilder::ChecksumBuilder(ChecksumBuilder&&) noexcept = default;
-ChecksumBuilder& ChecksumBuilder::operator=(ChecksumBuilder&&) noexcept = default;
 
 void ChecksumBuilder::add(std::string_view bytes) {
   OUTRIDER_CHECK(EVP_DigestUpdate(digest_->context, bytes.data(), bytes.size()) == 1);

@@ -28,8 +28,6 @@ class ChecksumBuilder {
  public:
   ChecksumBuilder(ChecksumKind kind, int64_t file_bytes);
   ~ChecksumBuilder();
-  ChecksumBuilder(ChecksumBuilder&&) noexcept;
-  ChecksumBuilder& operator=(ChecksumBuilder&&) noexcept;
 
   void add(std::string_view bytes);
   // Ends the builder: no bytes may be added afterwards.

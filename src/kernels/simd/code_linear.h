@@ -45,7 +45,7 @@ inline constexpr int kVectorsOfLine = kDotFeatures / V::kLanes;
 struct CodeVectors {
   const std::byte* first;
   int64_t apart;  // bytes from vector to vector
-  int64_t ahead;  // bytes to the codes that are prefetched with these
+  int64_t ahead;  // bytes to the codes that are prefetched meanwhile
 };
 
 // Nibbles of a group of one vector of features: four inputs, from number `input` of the group on.
@@ -216,8 +216,8 @@ struct CodePanels {
   const std::byte* stored;         // the first one
   int64_t feature;                 // its first one
   const std::byte* end = nullptr;  // of the panels that may be prefetched
-  int64_t next = 0;                // bytes to the next run of panels; 0: these are the last one
-  bool is_first = true;            // no rows have prefetched these
+  int64_t next = 0;                // bytes to the next run of panels; 0: this run is the last
+  bool is_first = true;            // no earlier rows have prefetched the panels
 };
 
 // Inputs of some rows of one tile.

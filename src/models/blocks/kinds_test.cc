@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of block, in small models of families that have it.
+// Every kind of block, in small models of all families.
 #include "models/blocks/kinds.h"
 
 #include <gtest/gtest.h>
@@ -11,9 +11,6 @@
 
 namespace outrider {
 namespace {
-
-constexpr const char* kModels[] = {"llama",       "gpt_oss",     "mixtral", "qwen2_moe",
-                                   "deepseek_v2", "deepseek_v3", "lfm2",    "qwen3_next"};
 
 int64_t numbers_of_layer(const ModelFile& file, int64_t layer) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
@@ -27,7 +24,7 @@ int64_t numbers_of_layer(const ModelFile& file, int64_t layer) {
 // Memory, reservation and backends rely on these lists.
 TEST(Blocks, ListAllWeightsOfTheirLayers) {
   std::set<const LayerKind*> kinds;
-  for (const char* name : kModels) {
+  for (const std::string& name : all_models()) {
     SCOPED_TRACE(name);
     const auto file = open_model(model_data(name));
     ASSERT_TRUE(file.ok()) << file.error().message;
@@ -49,7 +46,7 @@ TEST(Blocks, ListAllWeightsOfTheirLayers) {
 
 // A mixer reads entries of the cache or has a state, as its kind says.
 TEST(Blocks, HaveTheCacheOfTheirKind) {
-  for (const char* name : kModels) {
+  for (const std::string& name : all_models()) {
     SCOPED_TRACE(name);
     const auto file = open_model(model_data(name));
     ASSERT_TRUE(file.ok()) << file.error().message;

@@ -41,7 +41,7 @@ class RankedModel final : public Model {
   bool maps_weights() const override { return own_->maps_weights(); }
   int64_t streamed_bytes() const override { return own_->streamed_bytes(); }
   // Shards activate the same experts; other pipeline stages' are not known here.
-  int64_t woken_experts() const override { return own_->woken_experts(); }
+  int64_t active_experts() const override { return own_->active_experts(); }
   int64_t pass_bytes() const override { return own_->pass_bytes(); }
   Status share_cache(KvCache& cache) override;
   Status reserve(int64_t rows, int64_t logits_rows) override;

@@ -80,7 +80,7 @@ class ExpertStream {
   int64_t passes_ = 0;
   std::vector<int32_t> wanted_;   // experts of the last begin()
   std::vector<int32_t> present_;  // numbers in `wanted_` of experts in memory
-  std::vector<int32_t> missing_;  // numbers in `wanted_` of the others
+  std::vector<int32_t> missing_;  // numbers in `wanted_` of experts to be read
   size_t next_missing_ = 0;       // the first that is not being read yet
   std::deque<Reading> reading_;
   std::vector<int32_t> ready_;  // what next() returned last

@@ -105,7 +105,7 @@ TEST_F(WeightStreamTest, ComputesWhatAMixtureInMemoryComputes) {
         ASSERT_TRUE(model->keep_layers(bytes).ok());
         EXPECT_LE(model->streaming()->kept_bytes, bytes);
         EXPECT_EQ(logits(*model), expected) << share;
-        // Such a pass wakes more experts than the least memory has room for.
+        // Such a pass activates more experts than the least memory has room for.
         EXPECT_EQ(logits(*model, kTokens.size()), expected) << share;
         EXPECT_EQ(model->streaming()->bytes_read == 0, model->streaming()->bytes == 0) << share;
         EXPECT_EQ(share == 0, model->streaming()->bytes == 0);

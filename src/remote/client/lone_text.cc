@@ -21,7 +21,7 @@ LoneText::LoneText(Request request, const DraftingParts& parts, const Sequence::
 
 bool LoneText::write(RequestDrafter& drafter) {
   const std::vector<TokenId> next = drafter.write({.tokens = sequence_->tokens(),
-                                                   .max_depth = sequence_->remaining(),
+                                                   .max_draft_len = sequence_->remaining(),
                                                    .max_nodes = std::numeric_limits<int>::max()},
                                                   sequence_->completion().speculation);
   if (next.empty()) return false;

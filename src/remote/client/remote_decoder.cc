@@ -96,7 +96,7 @@ class RemoteDecoder::Run {
   std::optional<Completion> completion_;
   Pacing pacing_;
   bool is_ahead_ =
-      false;  // a tree was drafted after the one with the verdict under way, or there was none to draft
+      false;  // the next tree is drafted before the verdict on the last one comes, or there was none to draft
   double started_ms_ = now_ms();
   double sent_ms_ = 0;  // when the tree with the verdict under way was sent, or the verdict before came
   double verdict_ms_ = now_ms();  // when the last verdict came
@@ -252,7 +252,7 @@ Status RemoteDecoder::Run::take(const std::string& bytes) {
 Sequence::Limits RemoteDecoder::Run::limits() const {
   const OpenedMessage& server = session_.limits();
   return {.context = server.context,
-          .max_nodes = decoder_.parts_->limits.nodes,
+          .max_nodes = decoder_.parts_->limits.max_nodes,
           .vocab_size = decoder_.parts_->info.vocab_size,
           .model_stop_tokens = server.stop_tokens};
 }
@@ -280,7 +280,7 @@ TokenTree RemoteDecoder::Run::propose(std::span<const TokenId> tokens) {
   const auto limit = static_cast<int64_t>(session_.limits().tree_nodes);
   TokenTree tree =
       drafter_.propose({.tokens = tokens,
-                        .max_depth = sequence_->remaining() - 1 - ahead,
+                        .max_draft_len = sequence_->remaining() - 1 - ahead,
                         .max_nodes = is_auto ? std::min<int64_t>(limit, pacing_.max_nodes()) : limit,
                         .rate = is_auto ? pacing_.rate() : 0.0,
                         .row_ms = is_auto ? pacing_.row_ms() : 0.0,
@@ -472,7 +472,7 @@ Result<Completion> RemoteDecoder::generate_privately(const Request& request, siz
   }
   LoneText text(request, *parts_,
                 {.context = parts_->context,
-                 .max_nodes = parts_->limits.nodes,
+                 .max_nodes = parts_->limits.max_nodes,
                  .vocab_size = parts_->info.vocab_size,
                  .model_stop_tokens = parts_->stop_tokens},
                 sink);

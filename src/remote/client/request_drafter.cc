@@ -48,20 +48,21 @@ void RequestDrafter::absorb(std::span<const TokenId> tokens, DraftingSession& se
 }
 
 TokenTree RequestDrafter::propose(const Ask& ask, SpeculationStats& stats) {
-  DraftRequest request{.sequence = kOnlyRequest,
-                       .tokens = ask.tokens,
-                       .prompt_length = static_cast<int>(request_.prompt.size()),
-                       .max_depth = static_cast<int>(std::min<int64_t>(parts_.limits.depth, ask.max_depth)),
-                       .max_nodes = static_cast<int>(std::min<int64_t>(parts_.limits.nodes, ask.max_nodes)),
-                       .sampling = &request_.sampling,
-                       .sample_index = request_.sample_index,
-                       .wants_probabilities = ask.estimates != nullptr,
-                       .rate = ask.rate,
-                       .row_ms = ask.row_ms,
-                       .estimates = ask.estimates,
-                       .target = drafter_.traits().uses_target ? &target_ : nullptr};
+  DraftRequest request{
+      .sequence = kOnlyRequest,
+      .tokens = ask.tokens,
+      .prompt_length = static_cast<int>(request_.prompt.size()),
+      .max_draft_len = static_cast<int>(std::min<int64_t>(parts_.limits.max_draft_len, ask.max_draft_len)),
+      .max_nodes = static_cast<int>(std::min<int64_t>(parts_.limits.max_nodes, ask.max_nodes)),
+      .sampling = &request_.sampling,
+      .sample_index = request_.sample_index,
+      .wants_probabilities = ask.estimates != nullptr,
+      .rate = ask.rate,
+      .row_ms = ask.row_ms,
+      .estimates = ask.estimates,
+      .target = drafter_.traits().uses_target ? &target_ : nullptr};
   TokenTree tree(ask.tokens.back());
-  if (request.max_depth <= 0 || request.max_nodes <= 0) return tree;
+  if (request.max_draft_len <= 0 || request.max_nodes <= 0) return tree;
   const double start_ms = now_ms();
   const Status status = guarded([&] { return drafter_.draft({&request, 1}, {&tree, 1}); });
   last_ms_ = now_ms() - start_ms;

@@ -28,7 +28,7 @@ class RequestDrafter {
 
   struct Ask {
     std::span<const TokenId> tokens;  // the last one becomes the root
-    int64_t max_depth = 0;
+    int64_t max_draft_len = 0;
     int64_t max_nodes = 0;
     double rate = 0, row_ms = 0;  // as in DraftRequest
     const AcceptanceEstimates* estimates = nullptr;

@@ -18,7 +18,7 @@ namespace outrider {
 // to tell the server, whatever the network does to their messages.
 class DraftingSession {
  public:
-  // Everything that a server sends is held against these.
+  // Limits that everything that a server sends must keep.
   struct Bounds {
     int64_t vocab_size = 0;  // tokens are smaller
     int64_t state_size = 0;  // numbers of a token's states, as the drafter reads them; 0: it reads none

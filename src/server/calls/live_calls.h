@@ -39,7 +39,7 @@ struct LiveCall {
   bool is_cancelled = false;      // the engine was told so
   std::optional<ApiError> error;  // ends the call instead of the rest of its answer
 
-  // Only LiveCalls uses these:
+  // The following members are for LiveCalls only.
   std::vector<std::optional<ChoiceDelta>> held;  // by choice: merged deltas that came while `events` was full
   size_t unfinished = 0;
   double last_token_ms = 0;

@@ -22,8 +22,8 @@ class Listener {
   Listener(boost::asio::io_context* io, Service* service);
 
   Status open();
-  // Starts what does not run: accepting connections, and the watch over their deadlines, which looks after
-  // the former: an exception may end it.
+  // Starts accepting connections, and the watch over their deadlines, if they do not run. The watch starts
+  // the accepting again, which an exception may end.
   void start();
   // Accepts no further connections and closes those between two requests.
   void stop();

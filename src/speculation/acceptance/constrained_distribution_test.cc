@@ -87,7 +87,7 @@ TEST_F(ConstrainedDistribution, IsExactForTreesGrownUnderTheMask) {
         Scenario scenario = scenario_of(4, seed);
         scenario.draft.language = scenario.target.language;
         scenario.growth = {
-            .options = {.policy = policy.get(), .children = children}, .max_depth = 2, .max_nodes = 4};
+            .options = {.policy = policy.get(), .children = children}, .max_draft_len = 2, .max_nodes = 4};
         scenario.steps = 1;
         ASSERT_NO_FATAL_FAILURE(expect_lossless(scenario));
         // The constraint allows every node that grew.

@@ -139,7 +139,7 @@ enum class Drafting {
 // Limits for trees that TreeGrowth grows; they replace the trees of a fixed shape.
 struct ToyGrowth {
   GrowthOptions options;
-  int max_depth = 1;
+  int max_draft_len = 1;
   int max_nodes = 1;
 };
 

@@ -163,15 +163,16 @@ void ToyGeneration::grow_by_policy(Member& member, const Prefix& output, Randomn
   for (const TokenId token : output) history.push(token);
   TinyLanguage language(member.drafter->draft.language, member.drafter->draft.vocabulary);
   const bool has_language = static_cast<bool>(member.drafter->draft.language);
-  const DraftRequest request{.tokens = tokens,
-                             .prompt_length = static_cast<int>(kToyPromptLength),
-                             .max_depth = std::min(growth.max_depth, scenario_.length - length(output)),
-                             .max_nodes = growth.max_nodes,
-                             .sampling = &scenario_.draft.params,
-                             .source = system_.drafters_share_draws ? 0 : member.source,
-                             .acceptance = scenario_.rule,
-                             .constraint = has_language ? &language : nullptr,
-                             .constraint_state = has_language ? language.state_of(output) : 0};
+  const DraftRequest request{
+      .tokens = tokens,
+      .prompt_length = static_cast<int>(kToyPromptLength),
+      .max_draft_len = std::min(growth.max_draft_len, scenario_.length - length(output)),
+      .max_nodes = growth.max_nodes,
+      .sampling = &scenario_.draft.params,
+      .source = system_.drafters_share_draws ? 0 : member.source,
+      .acceptance = scenario_.rule,
+      .constraint = has_language ? &language : nullptr,
+      .constraint_state = has_language ? language.state_of(output) : 0};
   member.growth.start(options, request, member.tree, history);
   while (!member.growth.frontier().empty()) {
     std::vector<int> frontier(member.growth.frontier().begin(), member.growth.frontier().end());

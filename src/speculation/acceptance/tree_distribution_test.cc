@@ -50,7 +50,7 @@ Scenario one_step_of(int vocabulary, std::vector<ToyDrafter> drafters) {
   scenario.target = {vocabulary, 1, drafters[0].draft.params, 0, 0.0};
   scenario.steps = 1;
   for (const ToyDrafter& drafter : drafters) {
-    const int depth = drafter.growth ? drafter.growth->max_depth : depth_of(drafter.shape);
+    const int depth = drafter.growth ? drafter.growth->max_draft_len : depth_of(drafter.shape);
     scenario.length = std::max(scenario.length, depth + 1);
   }
   static_cast<ToyDrafter&>(scenario) = drafters[0];
@@ -216,7 +216,7 @@ struct Policy {
   TreeKind tree;
   std::vector<int> expansion;  // kStatic
   int max_top_k;               // kDynamic
-  int max_depth;
+  int max_draft_len;
 };
 
 const std::vector<Policy> kPolicies = {
@@ -231,7 +231,7 @@ std::unique_ptr<TreePolicy> policy_of(const Policy& policy) {
   options.tree.kind = policy.tree;
   options.tree.expansion = policy.expansion;
   options.tree.dynamic_tree_max_top_k = policy.max_top_k;
-  options.max_draft_len = policy.max_depth;
+  options.max_draft_len = policy.max_draft_len;
   return make_tree_policy(options);
 }
 
@@ -247,7 +247,7 @@ TEST_F(TreeDistribution, GrownTreesOfEveryPolicyAndBudget) {
           const int vocabulary = nodes <= 4 ? 4 : 3;
           ToyDrafter drafter =
               drafter_of(vocabulary, static_cast<uint64_t>(50 + nodes), {}, kWithoutReplacement);
-          drafter.growth = {{made.get(), children, min, max}, policy.max_depth, nodes};
+          drafter.growth = {{made.get(), children, min, max}, policy.max_draft_len, nodes};
           ASSERT_NO_FATAL_FAILURE(expect_lossless(one_step_of(vocabulary, {drafter})));
         }
       }
@@ -260,7 +260,7 @@ TEST_F(TreeDistribution, GrownTreesOfTwoDrafters) {
     const auto made = policy_of(policy);
     for (const ChildrenChoice children : {ChildrenChoice::kSampled, ChildrenChoice::kIndependent}) {
       ToyDrafter first = drafter_of(4, 3, {}, kWithoutReplacement);
-      first.growth = {{made.get(), children}, policy.max_depth, 2};
+      first.growth = {{made.get(), children}, policy.max_draft_len, 2};
       ToyDrafter second = first;
       second.draft.other_seed = 4;
       ASSERT_NO_FATAL_FAILURE(expect_lossless(one_step_of(4, {first, second})));

@@ -20,7 +20,7 @@ void DraftTime::learn(double new_ms) {
 
 void PrefillTime::learn(double new_ms, double new_tokens) {
   const double weight = line_.weight();
-  // The only time so far counts as a stall where this one, for about as many tokens, is far below it.
+  // The only time so far counts as a stall where the new time, for about as many tokens, is far below it.
   if (weight == 1.0 && 2.0 * new_tokens >= line_.mean_count())
     line_.limit_mean_ms(2.0 * kMaxSurprise * new_ms);
   if (weight >= 1.0) {

@@ -40,7 +40,7 @@ class PrefillTime {
 // Fading means of the gain and cost of drafting per step, for one sequence or for all.
 struct DraftStats {
   double steps = 0.0;                   // weight of the means, in steps that drafted
-  double gain = 0.0;                    // committed tokens beyond the one of plain decoding
+  double gain = 0.0;                    // committed tokens beyond the one token of plain decoding
   double variance = 1.0;                // variance of the gain of one step
   double rows = 0.0;                    // verified rows beyond the pending token
   DraftTime draft;                      // time of a draft if no other sequence drafts

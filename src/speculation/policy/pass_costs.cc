@@ -104,20 +104,20 @@ double PassCosts::pass_ms(double rows, double context) const {
 }
 
 double PassCosts::more_experts(double rows) const {
-  return measured_at(measured_, rows, &Point::woken) - measured_.front().woken;
+  return measured_at(measured_, rows, &Point::active_experts) - measured_.front().active_experts;
 }
 
 double PassCosts::expert_surprise_ms(const Pass& pass) const {
-  if (pass.woken == 0.0) return 0.0;
-  const double expected = measured_.front().woken + variety_ * more_experts(pass.rows);
-  return (pass.woken - expected) * measured_at(measured_, pass.rows, &Point::ms_per_expert) * pace();
+  if (pass.active_experts == 0.0) return 0.0;
+  const double expected = measured_.front().active_experts + variety_ * more_experts(pass.rows);
+  return (pass.active_experts - expected) * measured_at(measured_, pass.rows, &Point::ms_per_expert) * pace();
 }
 
 void PassCosts::learn_variety(const Pass& pass) {
   constexpr double kFading = 0.1;
   const double more = more_experts(pass.rows);
-  if (pass.woken == 0.0 || more <= 0.0) return;
-  const double seen = (pass.woken - measured_.front().woken) / more;
+  if (pass.active_experts == 0.0 || more <= 0.0) return;
+  const double seen = (pass.active_experts - measured_.front().active_experts) / more;
   variety_ += kFading * (std::clamp(seen, 0.0, 1.0) - variety_);
 }
 

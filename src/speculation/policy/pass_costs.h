@@ -13,16 +13,16 @@ namespace outrider {
 // passes therefore correct all points, whatever their rows; later passes correct mainly the points near their
 // own row counts.
 //
-// A pass of a mixture of experts takes longer the more different experts its rows wake. Points are measured
-// with unlike rows. Rows of one text are more alike. The experts that a pass should activate beyond one row's
-// are therefore a share of the measured ones: a fading mean over the passes so far.
+// A pass of a mixture of experts takes longer the more different experts its rows activate. Points are
+// measured with unlike rows. Rows of one text are more alike. The experts that a pass should activate beyond
+// one row's are therefore a share of the measured ones: a fading mean over the passes so far.
 class PassCosts {
  public:
   struct Point {
     int rows = 1;
     double ms = 0.0;               // time without context
     double ms_per_thousand = 0.0;  // additional time per thousand tokens of context
-    double woken = 0.0;            // experts that the pass read in all layers; 0: the target has none
+    double active_experts = 0.0;   // experts that the pass read in all layers; 0: the target has none
     double ms_per_expert = 0.0;    // the part of `ms` that each of them took
   };
 
@@ -45,7 +45,7 @@ class PassCosts {
   struct Pass {
     double rows = 1.0;
     double context = 0.0;
-    double woken = 0.0;  // as in Point
+    double active_experts = 0.0;  // as in Point
     double ms = 0.0;
   };
   // Corrects the costs by a pass that ran.

@@ -107,19 +107,19 @@ TEST(PassCosts, StaysInOrderWhateverItLearns) {
   }
 }
 
-// Eight experts of 0.3 ms each in a pass over one row; eight unlike rows wake 50.
+// Eight experts of 0.3 ms each in a pass over one row; eight unlike rows activate 50.
 PassCosts costs_of_experts() {
-  return PassCosts({{.rows = 1, .ms = 10.0, .woken = 8.0},
-                    {.rows = 4, .ms = 17.0, .woken = 30.0, .ms_per_expert = 0.3},
-                    {.rows = 8, .ms = 24.0, .woken = 50.0, .ms_per_expert = 0.3}});
+  return PassCosts({{.rows = 1, .ms = 10.0, .active_experts = 8.0},
+                    {.rows = 4, .ms = 17.0, .active_experts = 30.0, .ms_per_expert = 0.3},
+                    {.rows = 8, .ms = 24.0, .active_experts = 50.0, .ms_per_expert = 0.3}});
 }
 
 TEST(PassCosts, RowsThatShareExpertsCostLess) {
   PassCosts costs = costs_of_experts();
   EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 24.0);
-  for (int i = 0; i < 60; ++i) costs.learn({.rows = 8, .woken = 20.0, .ms = 15.0});
+  for (int i = 0; i < 60; ++i) costs.learn({.rows = 8, .active_experts = 20.0, .ms = 15.0});
   EXPECT_NEAR(costs.pass_ms(8, 0), 15.0, 0.3);
-  EXPECT_NEAR(costs.pass_ms(4, 0), 17.0 - 0.3 * 22.0 * 30.0 / 42.0, 0.3);  // the same share is woken
+  EXPECT_NEAR(costs.pass_ms(4, 0), 17.0 - 0.3 * 22.0 * 30.0 / 42.0, 0.3);  // the same share is active
   EXPECT_NEAR(costs.pass_ms(1, 0), 10.0, 0.2);
   EXPECT_NEAR(costs.pace(), 1.0, 0.02);
 }
@@ -128,21 +128,22 @@ TEST(PassCosts, RowsThatShareExpertsCostLess) {
 TEST(PassCosts, TheExpertsOfAPassExplainItsTime) {
   PassCosts costs = costs_of_experts();
   for (int i = 0; i < 100; ++i) {
-    const double woken = i % 2 == 0 ? 14.0 : 44.0;
-    costs.learn({.rows = 8, .woken = woken, .ms = 24.0 - 0.3 * (50.0 - woken)});
+    const double active_experts = i % 2 == 0 ? 14.0 : 44.0;
+    costs.learn({.rows = 8, .active_experts = active_experts, .ms = 24.0 - 0.3 * (50.0 - active_experts)});
   }
   EXPECT_NEAR(costs.pass_ms(8, 0), 24.0 - 0.3 * 21.0, 1.0);
   EXPECT_NEAR(costs.pace(), 1.0, 0.05);
 }
 
-// Passes of one row, and more experts than unlike rows were seen to wake, leave the prediction within bounds.
+// Passes of one row, and more experts than unlike rows were seen to activate, leave the prediction within
+// bounds.
 TEST(PassCosts, TheShareOfExpertsStaysWithinBounds) {
   PassCosts costs = costs_of_experts();
-  for (int i = 0; i < 50; ++i) costs.learn({.rows = 1, .woken = 8.0, .ms = 10.0});
+  for (int i = 0; i < 50; ++i) costs.learn({.rows = 1, .active_experts = 8.0, .ms = 10.0});
   EXPECT_NEAR(costs.pass_ms(8, 0), 24.0, 0.3);
-  for (int i = 0; i < 50; ++i) costs.learn({.rows = 8, .woken = 80.0, .ms = 33.0});
+  for (int i = 0; i < 50; ++i) costs.learn({.rows = 8, .active_experts = 80.0, .ms = 33.0});
   EXPECT_NEAR(costs.pass_ms(8, 0), 24.0, 1.0);
-  for (int i = 0; i < 200; ++i) costs.learn({.rows = 8, .woken = 4.0, .ms = 11.0});
+  for (int i = 0; i < 200; ++i) costs.learn({.rows = 8, .active_experts = 4.0, .ms = 11.0});
   EXPECT_GE(costs.pass_ms(8, 0), costs.pass_ms(1, 0));
 }
 

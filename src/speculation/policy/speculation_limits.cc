@@ -11,13 +11,13 @@ SpeculationLimits::SpeculationLimits(const SpeculativeOptions& options)
       window_(static_cast<size_t>(options.acceptance_window)),
       threshold_(options.acceptance_length_threshold) {}
 
-int SpeculationLimits::max_levels(int sequences) const {
+int SpeculationLimits::max_draft_len(int sequences) const {
   if (has_ended_) return 0;
-  int levels = std::numeric_limits<int>::max();
+  int longest = std::numeric_limits<int>::max();
   for (const BatchDraftLen& row : by_batch_) {
-    if (sequences >= row.sequences) levels = row.levels;
+    if (sequences >= row.sequences) longest = row.max_draft_len;
   }
-  return levels;
+  return longest;
 }
 
 void SpeculationLimits::add_finished(int64_t accepted, int64_t drafts) {

@@ -16,7 +16,7 @@ class SpeculationLimits {
   explicit SpeculationLimits(const SpeculativeOptions& options);
 
   // Levels that a tree may have while so many sequences run together; 0: nothing is drafted.
-  int max_levels(int sequences) const;
+  int max_draft_len(int sequences) const;
   // Learns from a finished request: `accepted` drafted tokens in `drafts` passes that verified some.
   void add_finished(int64_t accepted, int64_t drafts);
 

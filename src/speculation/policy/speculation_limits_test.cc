@@ -9,8 +9,8 @@ namespace {
 TEST(SpeculationLimits, WithoutOptionsThereIsNone) {
   SpeculationLimits limits{SpeculativeOptions()};
   limits.add_finished(0, 1000);
-  EXPECT_GE(limits.max_levels(1), 64);
-  EXPECT_GE(limits.max_levels(1000), 64);
+  EXPECT_GE(limits.max_draft_len(1), 64);
+  EXPECT_GE(limits.max_draft_len(1000), 64);
 }
 
 TEST(SpeculationLimits, ARowOfTheScheduleHoldsUpToTheNext) {
@@ -18,7 +18,7 @@ TEST(SpeculationLimits, ARowOfTheScheduleHoldsUpToTheNext) {
   options.draft_len_by_batch = {{1, 4}, {5, 2}, {33, 0}};
   const SpeculationLimits limits(options);
   for (const auto& [sequences, levels] : {std::pair{1, 4}, {4, 4}, {5, 2}, {32, 2}, {33, 0}, {500, 0}})
-    EXPECT_EQ(limits.max_levels(sequences), levels) << sequences;
+    EXPECT_EQ(limits.max_draft_len(sequences), levels) << sequences;
 }
 
 TEST(SpeculationLimits, DraftingEndsForGoodWhenTheWindowFallsBelowTheThreshold) {
@@ -27,17 +27,17 @@ TEST(SpeculationLimits, DraftingEndsForGoodWhenTheWindowFallsBelowTheThreshold) 
   options.acceptance_length_threshold = 0.6;
   SpeculationLimits limits(options);
   limits.add_finished(1, 10);  // 0.1; the window is not full
-  EXPECT_GT(limits.max_levels(1), 0);
+  EXPECT_GT(limits.max_draft_len(1), 0);
   limits.add_finished(12, 10);  // mean 0.65
   limits.add_finished(0, 0);    // a request that never drafted says nothing
-  EXPECT_GT(limits.max_levels(1), 0);
+  EXPECT_GT(limits.max_draft_len(1), 0);
   limits.add_finished(0, 10);  // the mean of 1.2 and 0 is the threshold itself
-  EXPECT_GT(limits.max_levels(1), 0);
+  EXPECT_GT(limits.max_draft_len(1), 0);
   limits.add_finished(5, 10);
-  EXPECT_EQ(limits.max_levels(1), 0);
+  EXPECT_EQ(limits.max_draft_len(1), 0);
   limits.add_finished(40, 10);
   limits.add_finished(40, 10);
-  EXPECT_EQ(limits.max_levels(1), 0);
+  EXPECT_EQ(limits.max_draft_len(1), 0);
 }
 
 }  // namespace

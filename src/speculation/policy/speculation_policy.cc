@@ -34,7 +34,7 @@ SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
     state.estimates = AcceptanceEstimates(&all_estimates_);
     state.stats = stats_of_all();
     state.stats.become_prior();
-    state.length = options_.max_depth;
+    state.draft_len = options_.max_draft_len;
     const auto tokens = static_cast<double>(draft.tokens);
     state.account = budget_.open(trial(tokens));
     state.should_draft = !expects_loss(tokens);
@@ -131,7 +131,8 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
     State& state = open(draft);
     state.drafted.reset(0);
     state.missed = static_cast<double>(draft.tokens) - state.read;
-    if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
+    if (options_.schedule == LengthSchedule::kHeuristic)
+      draft.max_draft_len = std::min(draft.max_draft_len, state.draft_len);
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && costs_.known();
     if (state.is_auto) candidates_.push_back({&draft, &state});
   }
@@ -143,7 +144,7 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
   for (const auto& [draft, candidate_state] : candidates_) {
     State& state = *candidate_state;
     if (is_plain || !may_draft(state)) {
-      draft->depth = 0;
+      draft->max_draft_len = 0;
       state.stats.fade_into(stats_of_all());
       ++state.idle;
       state.is_first_of_run = false;
@@ -153,18 +154,19 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
     draft->row_ms = row_ms;
     draft->estimates = &state.estimates;
   }
-  limit_levels(drafts, max_rows);
+  limit_lengths(drafts, max_rows);
 }
 
 // Levels beyond an equal part of the rows would seldom be verified.
-void SpeculationPolicy::limit_levels(std::span<Draft> drafts, int max_rows) {
-  const auto drafting = std::ranges::count_if(drafts, [](const Draft& draft) { return draft.depth > 0; });
+void SpeculationPolicy::limit_lengths(std::span<Draft> drafts, int max_rows) {
+  const auto drafting =
+      std::ranges::count_if(drafts, [](const Draft& draft) { return draft.max_draft_len > 0; });
   if (drafting == 0) {
     steps_since_plain_ = 0;
     return;
   }
   const int share = std::max(1, max_rows / static_cast<int>(drafting));
-  for (Draft& draft : drafts) draft.depth = std::min(draft.depth, share);
+  for (Draft& draft : drafts) draft.max_draft_len = std::min(draft.max_draft_len, share);
 }
 
 // Drafts that go further than their nodes should be worth show how deep levels are accepted: the first few
@@ -202,8 +204,10 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int max_rows) {
 
 void SpeculationPolicy::observe(const StepObservation& step) {
   if (step.is_decoding) {
-    costs_.learn_pass(
-        {.rows = step.rows, .context = costs_.load().context, .woken = step.woken, .ms = step.pass_ms});
+    costs_.learn_pass({.rows = step.rows,
+                       .context = costs_.load().context,
+                       .active_experts = step.active_experts,
+                       .ms = step.pass_ms});
   }
   for (const DraftOutcome& outcome : step.outcomes) learn_outcome(outcome, step.draft_ms);
   if (!step.is_decoding) return;
@@ -215,8 +219,9 @@ void SpeculationPolicy::learn_outcome(const DraftOutcome& outcome, double draft_
   State& state = states_.at(outcome.sequence);
   const Verdict& verdict = *outcome.verdict;
   if (options_.schedule == LengthSchedule::kHeuristic) {
-    const bool is_whole = std::cmp_equal(verdict.path.size(), state.length + 1);
-    state.length = std::clamp(is_whole ? state.length + 2 : state.length - 1, 1, options_.max_depth);
+    const bool is_whole = std::cmp_equal(verdict.path.size(), state.draft_len + 1);
+    state.draft_len =
+        std::clamp(is_whole ? state.draft_len + 2 : state.draft_len - 1, 1, options_.max_draft_len);
   }
   if (state.is_auto) learn(state, verdict.tokens, outcome.verified, draft_ms);
   state.idle = 0;

@@ -28,15 +28,15 @@ struct DraftOutcome {
 
 // One step as the policy sees it at its end. Times are in milliseconds.
 struct StepObservation {
-  bool is_decoding = true;   // no row computed a prompt; the costs are learned only from such steps
-  bool has_drafted = false;  // the drafter was called, even if it failed
-  double rows = 0.0;         // rows of the target's pass
-  double woken = 0.0;        // experts that the target's pass read in all layers
-  double pass_ms = 0.0;      // time of the target's pass
-  double draft_ms = 0.0;     // share of the time of drafting for each sequence that drafted
-  double rest_ms = 0.0;      // time outside of drafting and the target's pass
-  double step_ms = 0.0;      // time of the whole step
-  double tokens = 0.0;       // tokens committed by all sequences
+  bool is_decoding = true;      // no row computed a prompt; the costs are learned only from such steps
+  bool has_drafted = false;     // the drafter was called, even if it failed
+  double rows = 0.0;            // rows of the target's pass
+  double active_experts = 0.0;  // experts that the target's pass read in all layers
+  double pass_ms = 0.0;         // time of the target's pass
+  double draft_ms = 0.0;        // share of the time of drafting for each sequence that drafted
+  double rest_ms = 0.0;         // time outside of drafting and the target's pass
+  double step_ms = 0.0;         // time of the whole step
+  double tokens = 0.0;          // tokens committed by all sequences
   std::span<const DraftOutcome> outcomes = {};
 };
 
@@ -51,8 +51,8 @@ class SpeculationPolicy {
   struct Options {
     bool is_auto = false;  // false: every sequence drafts as much as its limits allow
     LengthSchedule schedule = LengthSchedule::kConstant;
-    int max_depth = 0;  // levels of the deepest tree
-    int max_nodes = 0;  // nodes of the largest tree, without its root
+    int max_draft_len = 0;  // levels of the deepest tree
+    int max_nodes = 0;      // nodes of the largest tree, without its root
     // Share of places at which the drafter proposes the target's likeliest token, as its files say; 0:
     // unknown.
     double agreement = 0.0;
@@ -62,12 +62,12 @@ class SpeculationPolicy {
   SpeculationPolicy(const SpeculationPolicy&) = delete;
   SpeculationPolicy& operator=(const SpeculationPolicy&) = delete;
 
-  // A sequence that may draft in this step. plan() sets depth, and for sequences that it decides about also
-  // rate and estimates.
+  // A sequence that may draft in this step. plan() sets max_draft_len, and for sequences that it decides
+  // about also rate and estimates.
   struct Draft {
     uint64_t sequence = 0;
     int64_t tokens = 0;                // length of the sequence so far
-    int depth = 0;                     // in: the limit; out: levels to draft, 0: none
+    int max_draft_len = 0;             // in: the limit; out: levels to draft, 0: none
     std::optional<bool> is_auto = {};  // unset: Options::is_auto
     double rate = 0.0;                 // tokens per ms that another level must bring, see DraftRequest::rate
     double row_ms = 0.0;               // see DraftRequest::row_ms
@@ -111,7 +111,7 @@ class SpeculationPolicy {
     int idle = kPause;             // steps since the last draft
     double read = 0.0;             // tokens that the drafter has read
     double missed = 0.0;           // tokens that it has not read
-    int length = 0;                // depth of the next draft by the heuristic schedule
+    int draft_len = 0;             // length of the next draft by the heuristic schedule
 
     bool resumes() const { return idle >= kPause; }
     double prefill_tokens() const { return resumes() ? missed : 0.0; }
@@ -128,7 +128,7 @@ class SpeculationPolicy {
   void update_should_draft(State& state, DraftForecast& forecast) const;
   void choose_sequences(double plain_rate);
   bool may_draft(State& state);
-  void limit_levels(std::span<Draft> drafts, int max_rows);
+  void limit_lengths(std::span<Draft> drafts, int max_rows);
   double price_of_row();
   void learn_outcome(const DraftOutcome& outcome, double draft_ms);
   void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);

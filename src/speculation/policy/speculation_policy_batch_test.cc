@@ -57,7 +57,7 @@ class BatchSimulation {
       : world_(world),
         is_auto_(is_auto),
         levels_(levels),
-        policy_({.is_auto = is_auto, .max_depth = levels}, costs()),
+        policy_({.is_auto = is_auto, .max_draft_len = levels}, costs()),
         left_(static_cast<size_t>(world.batch), kTokensEach) {
     for (int i = 0; i < world.batch; ++i) {
       ids_.push_back(static_cast<uint64_t>(i + 1));
@@ -95,13 +95,13 @@ class BatchSimulation {
     const BatchShape load{.rows = sequences, .context = 100.0, .sequences = sequences};
     std::vector<SpeculationPolicy::Draft> drafts;
     for (size_t i = 0; i < ids_.size(); ++i)
-      drafts.push_back({.sequence = ids_[i], .tokens = 1 + kTokensEach - left_[i], .depth = levels_});
+      drafts.push_back({.sequence = ids_[i], .tokens = 1 + kTokensEach - left_[i], .max_draft_len = levels_});
     policy_.plan(load, drafts, world_.max_rows);
     std::vector<Grown> grown(drafts.size());
     const double draft_ms = grow(drafts, grown);
     std::vector<SpeculationPolicy::Grown> trees;
     for (size_t i = 0; i < drafts.size(); ++i) {
-      if (drafts[i].depth > 0) trees.push_back({drafts[i].sequence, &grown[i].tree, true});
+      if (drafts[i].max_draft_len > 0) trees.push_back({drafts[i].sequence, &grown[i].tree, true});
     }
     if (!trees.empty()) policy_.prune(trees, world_.max_rows);
     double rows = 0.0;
@@ -126,7 +126,7 @@ class BatchSimulation {
     std::vector<DraftOutcome> outcomes;
     for (size_t i = 0; i < drafts.size(); ++i) {
       observation.tokens += committed[i];
-      if (drafts[i].depth > 0)
+      if (drafts[i].max_draft_len > 0)
         outcomes.push_back({drafts[i].sequence, &verdicts[i], grown[i].tree.drafted()});
     }
     observation.outcomes = outcomes;
@@ -138,12 +138,12 @@ class BatchSimulation {
   double grow(const std::vector<SpeculationPolicy::Draft>& drafts, std::vector<Grown>& grown) {
     double ms = 0.0;
     const auto drafting =
-        static_cast<double>(std::ranges::count_if(drafts, [](auto& d) { return d.depth > 0; }));
+        static_cast<double>(std::ranges::count_if(drafts, [](auto& d) { return d.max_draft_len > 0; }));
     for (int level = 0; level < levels_; ++level) {
       double active = 0.0;
       for (size_t i = 0; i < drafts.size(); ++i) {
         Grown& one = grown[i];
-        if (level >= drafts[i].depth || one.tree.drafted() < level) continue;
+        if (level >= drafts[i].max_draft_len || one.tree.drafted() < level) continue;
         if (level > 0 && drafts[i].estimates != nullptr &&
             one.reached * drafts[i].estimates->continuation(level) <=
                 drafts[i].rate * (world_.level(drafting) / drafting + drafts[i].row_ms)) {
@@ -230,9 +230,10 @@ TEST(SpeculationPolicyBatch, ADrafterThatNeverPaysCostsLittle) {
 
 // If rows are limited, the nodes most likely to be accepted get them, whichever sequence they belong to.
 TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
-  SpeculationPolicy policy({.is_auto = true, .max_depth = 4}, PassCosts({{1, 1.0, 0.0}, {64, 1.001, 0.0}}));
-  std::vector<SpeculationPolicy::Draft> drafts = {{.sequence = 1, .tokens = 1, .depth = 4},
-                                                  {.sequence = 2, .tokens = 1, .depth = 4}};
+  SpeculationPolicy policy({.is_auto = true, .max_draft_len = 4},
+                           PassCosts({{1, 1.0, 0.0}, {64, 1.001, 0.0}}));
+  std::vector<SpeculationPolicy::Draft> drafts = {{.sequence = 1, .tokens = 1, .max_draft_len = 4},
+                                                  {.sequence = 2, .tokens = 1, .max_draft_len = 4}};
   policy.plan({.rows = 2.0, .context = 0.0, .sequences = 2.0}, drafts, 1000);
   TokenTree sure(0), unsure(0);
   for (int level = 0; level < 3; ++level) {

@@ -44,7 +44,7 @@ class Simulation {
  public:
   Simulation(const World& world, uint64_t seed) : world_(world), random_(seed) {}
 
-  Outcome run(SpeculationPolicy& policy, int sequences, int tokens_each, int max_levels) {
+  Outcome run(SpeculationPolicy& policy, int sequences, int tokens_each, int max_draft_len) {
     Outcome outcome;
     for (int s = 0; s < sequences; ++s) {
       const auto id = static_cast<uint64_t>(next_id_++);
@@ -54,7 +54,8 @@ class Simulation {
       // The prompt's length tells how long reading it takes.
       const double prompt = world_.missed_ms > 0.0 ? unread_ms_ / world_.missed_ms : 100.0;
       for (int tokens = 0; tokens < tokens_each;) {
-        const int committed = step(policy, id, static_cast<int64_t>(prompt) + tokens, max_levels, outcome.ms);
+        const int committed =
+            step(policy, id, static_cast<int64_t>(prompt) + tokens, max_draft_len, outcome.ms);
         tokens += committed;
         outcome.tokens += committed;
       }
@@ -68,15 +69,15 @@ class Simulation {
  private:
   double noisy(double ms) { return ms * std::exp(world_.noise * normal_(random_)); }
 
-  int step(SpeculationPolicy& policy, uint64_t id, int64_t tokens, int max_levels, double& ms) {
+  int step(SpeculationPolicy& policy, uint64_t id, int64_t tokens, int max_draft_len, double& ms) {
     const BatchShape load{.rows = 1.0, .context = 100.0, .sequences = 1.0};
-    SpeculationPolicy::Draft draft{.sequence = id, .tokens = tokens, .depth = max_levels};
+    SpeculationPolicy::Draft draft{.sequence = id, .tokens = tokens, .max_draft_len = max_draft_len};
     policy.plan(load, {&draft, 1}, kMaxRows);
     TokenTree tree(0);
     std::vector<double> truth;
-    double draft_ms = draft.depth > 0 ? noisy(world_.draft_ms + std::exchange(unread_ms_, 0.0)) : 0.0;
+    double draft_ms = draft.max_draft_len > 0 ? noisy(world_.draft_ms + std::exchange(unread_ms_, 0.0)) : 0.0;
     double reached = 1.0;
-    for (int level = 0; level < draft.depth; ++level) {
+    for (int level = 0; level < draft.max_draft_len; ++level) {
       if (level > 0 && draft.estimates != nullptr &&
           reached * draft.estimates->continuation(level) <= draft.rate * (world_.level_ms + draft.row_ms)) {
         break;
@@ -90,7 +91,7 @@ class Simulation {
       reached *= draft.estimates == nullptr ? said : draft.estimates->estimate(level + 1, said);
     }
     const SpeculationPolicy::Grown grown{.sequence = id, .tree = &tree};
-    if (draft.depth > 0) policy.prune({&grown, 1}, kMaxRows);
+    if (draft.max_draft_len > 0) policy.prune({&grown, 1}, kMaxRows);
     int right = 0;  // nodes that are the target's tokens, also nodes that were cut
     while (right < std::ssize(truth) && uniform_(random_) < truth[static_cast<size_t>(right)]) ++right;
     const int accepted = std::min(right, tree.drafted());
@@ -101,15 +102,15 @@ class Simulation {
     }
     const double pass_ms = noisy(world_.pass(1.0 + tree.drafted()));
     const DraftOutcome outcome{.sequence = id, .verdict = &verdict, .verified = tree.drafted()};
-    StepObservation observation{.has_drafted = draft.depth > 0,
+    StepObservation observation{.has_drafted = draft.max_draft_len > 0,
                                 .rows = 1.0 + tree.drafted(),
                                 .pass_ms = pass_ms,
                                 .draft_ms = draft_ms};
-    if (draft.depth > 0) observation.outcomes = {&outcome, 1};
+    if (draft.max_draft_len > 0) observation.outcomes = {&outcome, 1};
     policy.observe(observation);
     ms += pass_ms + draft_ms;
-    if (draft.depth == 0) unread_ms_ += world_.missed_ms;
-    drafts_ += draft.depth > 0 ? 1 : 0;
+    if (draft.max_draft_len == 0) unread_ms_ += world_.missed_ms;
+    drafts_ += draft.max_draft_len > 0 ? 1 : 0;
     return accepted + 1;
   }
 
@@ -130,7 +131,7 @@ PassCosts costs_of(const World& world) {
 }
 
 Outcome simulate(const World& world, bool is_auto, int levels, PassCosts costs) {
-  SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, std::move(costs));
+  SpeculationPolicy policy({.is_auto = is_auto, .max_draft_len = levels}, std::move(costs));
   return Simulation(world, 7).run(policy, 30, 128, levels);
 }
 
@@ -194,7 +195,7 @@ TEST(SpeculationPolicy, LevelsAreWorthTheirRows) {
 TEST(SpeculationPolicy, ADrafterThatPromisesMuchIsTriedWithEveryText) {
   const auto drafts_after_failure = [](double agreement) {
     const World world{.level_ms = 0.6, .mean_acceptance = 0.0, .spread = 0.0};
-    SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = agreement},
+    SpeculationPolicy policy({.is_auto = true, .max_draft_len = kMaxLevels, .agreement = agreement},
                              costs_of(world));
     Simulation simulation(world, 7);
     simulation.run(policy, 1, 96, kMaxLevels);
@@ -212,7 +213,7 @@ TEST(SpeculationPolicy, ADrafterThatPromisesMuchIsTriedWithEveryText) {
 TEST(SpeculationPolicy, AStalledFirstReadingDoesNotEndDrafting) {
   World world{
       .pass_of_one = 3.4, .per_row = 0.25, .level_ms = 0.5, .mean_acceptance = 0.3, .resume_ms = 16.0};
-  SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = 0.6}, costs_of(world));
+  SpeculationPolicy policy({.is_auto = true, .max_draft_len = kMaxLevels, .agreement = 0.6}, costs_of(world));
   Simulation(world, 7).run(policy, 1, 24, kMaxLevels);
   world.mean_acceptance = 0.75;
   world.resume_ms = 0.5;
@@ -234,7 +235,7 @@ TEST(SpeculationPolicy, GoodTextsAreFoundAfterBadOnes) {
   const auto rate = [&](double agreement) {
     Outcome all;
     for (uint64_t seed = 1; seed <= 60; ++seed) {
-      SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = agreement},
+      SpeculationPolicy policy({.is_auto = true, .max_draft_len = kMaxLevels, .agreement = agreement},
                                costs_of(world));
       const Outcome one = Simulation(world, seed).run(policy, 24, 80, kMaxLevels);
       all.tokens += one.tokens;
@@ -254,7 +255,7 @@ TEST(SpeculationPolicy, APromiseThatIsNotKeptCostsLittle) {
                           .mean_acceptance = acceptance,
                           .spread = acceptance,
                           .exaggeration = exaggeration};
-        SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = 0.9},
+        SpeculationPolicy policy({.is_auto = true, .max_draft_len = kMaxLevels, .agreement = 0.9},
                                  costs_of(world));
         const double rate = Simulation(world, 7).run(policy, 30, 128, kMaxLevels).rate();
         EXPECT_GE(rate, kPromised / world.pass(1)) << acceptance << ' ' << exaggeration << ' ' << level_ms;
@@ -279,7 +280,7 @@ TEST(SpeculationPolicy, CorrectsWrongCosts) {
 double rate_of_short_outputs(const World& world, const PassCosts& costs, bool is_auto, int levels) {
   Outcome all;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs);
+    SpeculationPolicy policy({.is_auto = is_auto, .max_draft_len = levels}, costs);
     const Outcome one = Simulation(world, seed).run(policy, 24, 90, levels);
     all.tokens += one.tokens;
     all.ms += one.ms;
@@ -330,7 +331,7 @@ World reading_world(double acceptance, double resume_ms, double odd_resume_ms) {
 double rate_of_answers(const World& world, int tokens, bool is_auto, int levels) {
   Outcome all;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
+    SpeculationPolicy policy({.is_auto = is_auto, .max_draft_len = levels}, costs_of(world));
     const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
     all.tokens += one.tokens;
     all.ms += one.ms;
@@ -366,7 +367,7 @@ TEST(SpeculationPolicy, APromptThatIsReadIsNoReasonToStop) {
                     .mean_acceptance = 0.8,
                     .spread = 0.1,
                     .resume_ms = 150.0};
-  SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels}, costs_of(world));
+  SpeculationPolicy policy({.is_auto = true, .max_draft_len = kMaxLevels}, costs_of(world));
   EXPECT_GE(Simulation(world, 7).run(policy, 1, 128, kMaxLevels).rate(), 1.1 / world.pass(1));
 }
 
@@ -396,10 +397,10 @@ TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
 }
 
 TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
-  SpeculationPolicy policy({.is_auto = false, .max_depth = 5}, {});
-  SpeculationPolicy::Draft draft{.sequence = 1, .depth = 5};
+  SpeculationPolicy policy({.is_auto = false, .max_draft_len = 5}, {});
+  SpeculationPolicy::Draft draft{.sequence = 1, .max_draft_len = 5};
   policy.plan({}, {&draft, 1}, kMaxRows);
-  EXPECT_EQ(draft.depth, 5);
+  EXPECT_EQ(draft.max_draft_len, 5);
   EXPECT_EQ(draft.estimates, nullptr);
   TokenTree tree(0);
   tree.add(0, 1, 1e-6);
@@ -410,11 +411,11 @@ TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
 
 // Hugging Face's schedule: two tokens more after a fully accepted draft, else one token less.
 TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
-  SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_depth = 8}, {});
+  SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_draft_len = 8}, {});
   const auto length = [&] {
-    SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
+    SpeculationPolicy::Draft draft{.sequence = 1, .max_draft_len = 8};
     policy.plan({}, {&draft, 1}, kMaxRows);
-    return draft.depth;
+    return draft.max_draft_len;
   };
   const auto accept = [&](int nodes) {
     Verdict verdict;
@@ -439,8 +440,8 @@ TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
 TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
   const auto kept_with = [](double per_row) {
     const World world{.per_row = per_row};
-    SpeculationPolicy policy({.is_auto = true, .max_depth = 8}, costs_of(world));
-    SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
+    SpeculationPolicy policy({.is_auto = true, .max_draft_len = 8}, costs_of(world));
+    SpeculationPolicy::Draft draft{.sequence = 1, .max_draft_len = 8};
     policy.plan({}, {&draft, 1}, kMaxRows);
     TokenTree tree(0);
     tree.add(0, 1, 0.9);

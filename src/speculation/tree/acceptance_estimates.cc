@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "config/methods.h"
+
 namespace outrider {
 namespace {
 
@@ -58,15 +60,14 @@ void AcceptanceEstimates::learn(int depth, double probability, bool is_accepted)
 
 int AcceptanceEstimates::learn(const TokenTree& tree, std::span<const TokenId> tokens) {
   // By depth: the node of the committed path, -1 beyond the tree.
-  constexpr int kMaxLevels = 64;
-  std::array<int, kMaxLevels + 1> path;
+  std::array<int, kMaxDraftLen + 1> path;
   path.fill(-1);
   path[0] = 0;
-  std::array<bool, kMaxLevels + 1> has_children{};  // by depth of the path's node
+  std::array<bool, kMaxDraftLen + 1> has_children{};  // by depth of the path's node
   int followed = 0;
   for (int node = 1; node < tree.size(); ++node) {
     const auto depth = static_cast<size_t>(tree.depth(node));
-    if (depth > tokens.size() || depth > kMaxLevels || path[depth - 1] != tree.parent(node)) continue;
+    if (depth > tokens.size() || depth > kMaxDraftLen || path[depth - 1] != tree.parent(node)) continue;
     const bool is_accepted = tree.token(node) == tokens[depth - 1];
     has_children[depth - 1] = true;
     learn(tree.depth(node), tree.probability(node), is_accepted);
@@ -74,7 +75,7 @@ int AcceptanceEstimates::learn(const TokenTree& tree, std::span<const TokenId> t
     path[depth] = node;
     followed = std::max(followed, tree.depth(node));
   }
-  for (int depth = 0; depth <= followed && depth < kMaxLevels; ++depth) {
+  for (int depth = 0; depth <= followed && depth < kMaxDraftLen; ++depth) {
     const auto level = static_cast<size_t>(std::min(depth, kDepths - 1));
     if (has_children[static_cast<size_t>(depth)]) count(continuations_[level], followed > depth);
   }

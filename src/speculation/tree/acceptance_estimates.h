@@ -41,7 +41,7 @@ class AcceptanceEstimates {
  private:
   struct Cell {
     double proposed = 0.0;  // nodes counted, fading
-    double accepted = 0.0;  // of these, the accepted ones
+    double accepted = 0.0;  // the accepted nodes among them
   };
   static constexpr int kDepths = 8;  // the last one holds all deeper nodes
   static constexpr int kBins = 10;   // bins of the probability; the last one is for nodes without information

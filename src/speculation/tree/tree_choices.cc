@@ -7,11 +7,12 @@
 #include <string>
 #include <utility>
 
+#include "config/methods.h"
+
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxNodes = 1024;
-constexpr size_t kMaxLevels = 64;
 
 std::string text_of(const std::vector<int>& choice) {
   std::string text = "[";
@@ -28,7 +29,7 @@ Status check_tree_choices(const TreeChoices& choices) {
   std::set<std::vector<int>> listed;
   for (const std::vector<int>& choice : choices) {
     const bool has_ranks = std::ranges::all_of(choice, [](int rank) { return rank >= 0; });
-    if (choice.empty() || choice.size() > kMaxLevels || !has_ranks) {
+    if (choice.empty() || std::cmp_greater(choice.size(), kMaxDraftLen) || !has_ranks) {
       return usage_error("medusa_choices expects nodes of 1 to 64 ranks from 0 on, found " + text_of(choice));
     }
     if (!listed.insert(choice).second)

@@ -84,13 +84,13 @@ void TreeGrowth::plan_level() {
   frontier_.swap(next_);
   const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
   const int remaining_nodes = max_drafted_ - tree_->drafted();
-  if (frontier_.empty() || depth >= request_->max_depth || remaining_nodes <= 0) {
+  if (frontier_.empty() || depth >= request_->max_draft_len || remaining_nodes <= 0) {
     frontier_.clear();
   } else {
     children_ = options_->policy->plan_level({.tree = tree_,
                                               .depth = depth,
                                               .remaining_nodes = remaining_nodes,
-                                              .remaining_depth = request_->max_depth - depth,
+                                              .remaining_depth = request_->max_draft_len - depth,
                                               .may_drop = !draws()},
                                              scores_, frontier_);
     if (children_ == 0) frontier_.clear();

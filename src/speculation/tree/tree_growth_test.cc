@@ -48,7 +48,7 @@ struct Growing {
   SpeculativeOptions options = {};
   SamplingParams sampling = {};
   AcceptanceRule rule = AcceptanceRule::kCoupled;
-  int max_depth = 4;
+  int max_draft_len = 4;
   int max_nodes = 16;
   double rate = 0.0;
   double level_ms = 0.0;  // of one node
@@ -69,7 +69,7 @@ TokenTree grow(const Growing& setup) {
   if (setup.level_ms > 0.0) options.level_time.learn(1.0, setup.level_ms);
   const DraftRequest request{.tokens = prompt,
                              .prompt_length = 2,
-                             .max_depth = setup.max_depth,
+                             .max_draft_len = setup.max_draft_len,
                              .max_nodes = setup.max_nodes,
                              .sampling = &setup.sampling,
                              .acceptance = setup.rule,
@@ -116,7 +116,7 @@ TokenId largest(const std::vector<float>& logits) {
 }
 
 TEST(TreeGrowth, AGreedyChainFollowsTheLargestLogit) {
-  const TokenTree tree = grow({.max_depth = 4});
+  const TokenTree tree = grow({.max_draft_len = 4});
   EXPECT_THAT(nodes_per_level(tree), ElementsAre(1, 1, 1, 1));
   for (int node = 1; node < tree.size(); ++node) {
     EXPECT_EQ(tree.token(node), largest(logits_after(path_to(tree, tree.parent(node)))));
@@ -129,7 +129,7 @@ TEST(TreeGrowth, AnExpansionVectorGivesEveryNodeOfALevelItsWidth) {
       SamplingParams sampling;
       sampling.temperature = temperature;
       const TokenTree tree =
-          grow({.options = static_tree({2, 1, 3}), .sampling = sampling, .rule = rule, .max_depth = 8});
+          grow({.options = static_tree({2, 1, 3}), .sampling = sampling, .rule = rule, .max_draft_len = 8});
       EXPECT_THAT(nodes_per_level(tree), ElementsAre(2, 2, 6));
     }
   }
@@ -146,7 +146,7 @@ TEST(TreeGrowth, NeverExceedsItsLimits) {
             const TokenTree tree = grow({.options = options,
                                          .sampling = sampling,
                                          .rule = rule,
-                                         .max_depth = depth,
+                                         .max_draft_len = depth,
                                          .max_nodes = nodes});
             EXPECT_LE(tree.drafted(), nodes);
             EXPECT_LE(static_cast<int>(nodes_per_level(tree).size()), depth);
@@ -186,7 +186,7 @@ TEST(TreeGrowth, ADynamicTreeHoldsTheLikeliestPaths) {
   const std::map<Path, double> products = all_paths();
   for (const int nodes : {1, 2, 5, 9, 20}) {
     // The width covers two levels of all tokens, so the tree can reach every likely path.
-    const TokenTree tree = grow({.options = dynamic_tree(36), .max_depth = 3, .max_nodes = nodes});
+    const TokenTree tree = grow({.options = dynamic_tree(36), .max_draft_len = 3, .max_nodes = nodes});
     std::vector<double> sorted;
     for (const auto& [path, product] : products) sorted.push_back(product);
     std::sort(sorted.rbegin(), sorted.rend());
@@ -203,7 +203,7 @@ TEST(TreeGrowth, CoupledChildrenAreTheFirstOfTheTargetsOwnNoise) {
   SamplingParams sampling;
   sampling.temperature = 0.9;
   sampling.seed = 5;
-  const TokenTree tree = grow({.options = static_tree({3, 2}), .sampling = sampling, .max_depth = 2});
+  const TokenTree tree = grow({.options = static_tree({3, 2}), .sampling = sampling, .max_draft_len = 2});
   CounterRandomness randomness(5, 0);
   LogitsProcessor processor;
   TokenHistory history;
@@ -227,7 +227,7 @@ TEST(TreeGrowth, DrawsThatTheRuleTestsKeepTheirDistributionAndAreNeverDropped) {
     const TokenTree tree = grow({.options = dynamic_tree(3),
                                  .sampling = sampling,
                                  .rule = AcceptanceRule::kRejection,
-                                 .max_depth = 4,
+                                 .max_draft_len = 4,
                                  .max_nodes = 9});
     std::set<int> parents;
     for (const Proposal& proposal : tree.proposals()) {
@@ -256,13 +256,13 @@ TEST(TreeGrowth, LikeliestChildrenAreChosenUnderEveryRule) {
 TEST(TreeGrowth, AnUnlikelyTokenEndsItsBranchAndStays) {
   SpeculativeOptions options;
   options.max_draft_len = 8;
-  const TokenTree whole = grow({.options = options, .max_depth = 8});
+  const TokenTree whole = grow({.options = options, .max_draft_len = 8});
   options.stop.assistant_confidence_threshold = 1e-9;
-  const TokenTree with_probabilities = grow({.options = options, .max_depth = 8});
+  const TokenTree with_probabilities = grow({.options = options, .max_draft_len = 8});
   ASSERT_EQ(with_probabilities.size(), whole.size());
   for (int node = 1; node < whole.size(); ++node) {
     options.stop.assistant_confidence_threshold = with_probabilities.probability(node) * 1.0001;
-    const TokenTree cut = grow({.options = options, .max_depth = 8});
+    const TokenTree cut = grow({.options = options, .max_draft_len = 8});
     // The branch ends with the first token below the threshold.
     int last = 1;
     while (with_probabilities.probability(last) >= options.stop.assistant_confidence_threshold) ++last;
@@ -280,7 +280,7 @@ TEST(TreeGrowth, AnUncertainDistributionEndsItsBranchAfterOneToken) {
 
 TEST(TreeGrowth, StopsWhereALevelIsExpectedToAddLessThanItsTimeIsWorth) {
   const AcceptanceEstimates estimates;
-  Growing setup{.max_depth = 4, .rate = 1.0, .level_ms = 1e-6, .estimates = &estimates};
+  Growing setup{.max_draft_len = 4, .rate = 1.0, .level_ms = 1e-6, .estimates = &estimates};
   EXPECT_EQ(grow(setup).drafted(), 4);
   setup.level_ms = 1.0;  // a level is expected to add less than one token
   EXPECT_EQ(grow(setup).drafted(), 1);
@@ -302,7 +302,7 @@ std::vector<float> flat_distribution(const Path&) {
 TEST(TreeGrowth, ExpandsTheNodesWhoseChildrenAreWorthTheirOwnTime) {
   const AcceptanceEstimates estimates;
   Growing setup{.options = dynamic_tree(2),
-                .max_depth = 3,
+                .max_draft_len = 3,
                 .rate = 1.0,
                 .row_ms = 1e-6,
                 .estimates = &estimates,
@@ -334,7 +334,7 @@ std::vector<Path> paths_of(const TokenTree& tree) {
 }
 
 TEST(TreeGrowth, ALowerRankingTemperatureMakesGreedyTreesNarrowAndDeep) {
-  Growing setup{.options = dynamic_tree(2), .max_depth = 3, .max_nodes = 3, .draft = flat_distribution};
+  Growing setup{.options = dynamic_tree(2), .max_draft_len = 3, .max_nodes = 3, .draft = flat_distribution};
   const TokenTree flat = grow(setup);  // 0.6, 0.4, 0.36; then 0.24
   EXPECT_THAT(paths_of(flat), ElementsAre(Path{0}, Path{1}, Path{0, 0}));
   EXPECT_NEAR(flat.probability(1), 0.6, 1e-6);

@@ -28,8 +28,8 @@ class Optimizer {
  public:
   Optimizer(NamedTensors parameters, const OptimizerOptions& options);
 
-  // Updates the parameters from their gradients, with the global norm clipped, and clears these. Returns the
-  // norm before clipping; if it is not finite, parameters and moments stay unchanged.
+  // Updates the parameters from their gradients, with the global norm clipped, and clears the gradients.
+  // Returns the norm before clipping; if it is not finite, parameters and moments stay unchanged.
   double step(double learning_rate);
 
   // The moments by name ("first.<parameter>", "second.<parameter>"; Muon has only the first) for checkpoints;

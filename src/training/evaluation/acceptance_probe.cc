@@ -36,21 +36,21 @@ Result<AcceptanceProbe> AcceptanceProbe::create(const HeadOptions& options, cons
 }
 
 SpeculativeOptions AcceptanceProbe::speculation(Method decoding_type, const std::filesystem::path& model,
-                                                TreeKind tree, int64_t depth) const {
+                                                TreeKind tree, int64_t max_draft_len) const {
   constexpr int kBreadth = 8;
   SpeculativeOptions speculation;
   speculation.decoding_type = decoding_type;
   speculation.speculative_model = model;
   speculation.tree.kind = tree;
-  speculation.max_draft_len = static_cast<int>(std::min(depth, options_.measured_nodes));
+  speculation.max_draft_len = static_cast<int>(std::min(max_draft_len, options_.measured_nodes));
   speculation.tree.dynamic_tree_max_top_k = kBreadth;
   speculation.tree.max_total_draft_tokens = static_cast<int>(options_.measured_nodes);
   return speculation;
 }
 
 SpeculativeOptions AcceptanceProbe::shared_speculation(std::vector<std::filesystem::path> models,
-                                                       int64_t depth) const {
-  SpeculativeOptions shared = speculation(Method::kSpecInfer, {}, TreeKind::kDynamic, depth);
+                                                       int64_t max_draft_len) const {
+  SpeculativeOptions shared = speculation(Method::kSpecInfer, {}, TreeKind::kDynamic, max_draft_len);
   shared.speculative_models = std::move(models);
   return shared;
 }

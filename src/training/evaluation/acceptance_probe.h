@@ -33,11 +33,12 @@ class AcceptanceProbe {
 
   // Decodes all prompts greedily. Error: this drafter cannot serve this target.
   Result<ServedAcceptance> measure(const SpeculativeOptions& speculation) const;
-  // Options for drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
+  // Options for drafts of at most `max_draft_len` levels; a tree has options.measured_nodes nodes.
   SpeculativeOptions speculation(Method decoding_type, const std::filesystem::path& model, TreeKind tree,
-                                 int64_t depth) const;
+                                 int64_t max_draft_len) const;
   // Options for several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
-  SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models, int64_t depth) const;
+  SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models,
+                                        int64_t max_draft_len) const;
   // Measures no drafter, NGram, and DraftTarget with the model options.draft and with each of `others`.
   Result<std::vector<Baseline>> baselines(std::vector<std::filesystem::path> others) const;
 

@@ -13,7 +13,7 @@
 
 namespace outrider::training {
 
-// A text or a conversation, the latter in the target's chat template.
+// A text, or a conversation in the target's chat template.
 struct Document {
   std::vector<TokenId> tokens;
   std::vector<uint8_t> counted;  // 1 for tokens of responses; all tokens of a text without prompt

@@ -160,8 +160,8 @@ class TorchWriter::Wave {
     return at::stack(written, 1).cpu();
   }
 
-  // Adds a block's tokens to the texts and hands over complete texts. Returns the rows of the
-  // others.
+  // Adds a block's tokens to the texts and hands over complete texts. Returns the rows of
+  // incomplete texts.
   std::vector<int64_t> take(const at::Tensor& block, const TextSink& sink, GenerationProgress& shown) {
     const std::vector<TokenId>& stops = writer_.target_.config().stop_tokens;
     std::vector<int64_t> kept;

@@ -26,7 +26,7 @@ struct MoaOptions {
   bool without_cross = false;
   int64_t kv_heads = 0;  // in all layers; 0: half as many as in the target
   int64_t mlp = 0;       // inner units in all layers; 0: 1.5 times the width of their inputs
-  int64_t lsa_mlp = 0;   // inner units of layer self-attention; 0: as in the others
+  int64_t lsa_mlp = 0;   // inner units of layer self-attention; 0: as in other layers
   // Weight of the KL divergence, as published; the distance between states has weight 1.
   double distribution_weight = 0.1;
   int64_t draft_vocab = 0;    // tokens that it can draft; 0: see draft_tokens()

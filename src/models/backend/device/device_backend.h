@@ -70,7 +70,7 @@ class DeviceBackend final : public LayerBackend {
   class Timer;
 
   Device& device_;
-  HostBackend host_;  // its weights are the ones that are shown
+  HostBackend host_;  // has the weights that this backend shows
   DeviceOps ops_;
   PassProfile* profile_ = nullptr;
   std::map<uintptr_t, int64_t> allocated_;                // numbers

@@ -20,7 +20,7 @@ namespace outrider {
 // for each value head.
 struct DeltaWeights {
   Projection input;         // [update_size + value_size, hidden_size]: the update, and gates of the output
-  std::vector<float> taps;  // [taps, conv_size], the one of the oldest entry first
+  std::vector<float> taps;  // [taps, conv_size], the oldest entry's first
   std::vector<float> time_bias;  // [value_heads]
   std::vector<float> decay;      // [value_heads], negative
   std::vector<float> norm;       // [value_dim]

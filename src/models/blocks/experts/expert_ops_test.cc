@@ -176,7 +176,7 @@ TEST(ExpertOps, PartsOfDifferentTypesAgree) {
   }
 }
 
-// Rows that agree wake the experts of one row; the others are not read.
+// Rows that agree activate the experts of one row; the others are not read.
 TEST(ExpertOps, ReadsTheExpertsThatRowsChose) {
   TestMixture mixture({});
   const Floats row = random_floats(kHidden, 3);

@@ -18,7 +18,7 @@ namespace outrider {
 // 1` entries, and b * x of an entry is its update.
 struct ConvolutionWeights {
   Projection input;         // [3 * size, hidden_size]: b, c, x
-  std::vector<float> taps;  // [taps count, size], the one of the oldest entry first
+  std::vector<float> taps;  // [taps count, size], the oldest entry's first
   std::vector<float> bias;  // [size], or empty
   Projection output;        // [hidden_size, size]
   int64_t size = 0;         // numbers of a row

@@ -19,7 +19,8 @@ std::string utc_time(int64_t seconds);
 std::string ollama_tags_body(const ServedModel& model);
 // GET /api/ps: the same model, which is always in memory.
 std::string ollama_ps_body(const ServedModel& model);
-// GET /api/version: the version of Ollama whose API this is, because clients refuse older ones, and ours.
+// GET /api/version: the version of this program, and the version of Ollama that has this API: clients refuse
+// older versions.
 std::string ollama_version_body();
 // POST /api/show: {"model": name}. Error: 404, the model has another name.
 ApiResult<std::string> ollama_show_body(std::string_view body, const ServedModel& model,

@@ -183,11 +183,6 @@ ApiStatus limit_context(const RequestField& root, OllamaSpec& spec) {
   return api_ok();
 }
 
-ApiResult<std::string> ollama_text(const RequestField& root, std::string_view name) {
-  const auto field = root.find(name);
-  return field ? field->string() : ApiResult<std::string>(std::string());
-}
-
 // The tokens that an earlier answer returned as its context.
 ApiResult<std::vector<TokenId>> earlier_tokens(const RequestField& root, const OllamaSpec& spec) {
   std::vector<TokenId> tokens;
@@ -204,7 +199,7 @@ ApiResult<std::vector<TokenId>> earlier_tokens(const RequestField& root, const O
 ApiResult<ChatPrompt> templated_prompt(const RequestField& root, const std::string& text,
                                        const OllamaSpec& spec) {
   ChatInput input{.messages_path = "prompt"};
-  OUTRIDER_TRY(std::string system, ollama_text(root, "system"));
+  OUTRIDER_TRY(std::string system, text_at(root, "system"));
   if (!system.empty()) input.messages.push_back({.role = "system", .content = std::move(system)});
   input.messages.push_back({.role = "user", .content = text});
   OUTRIDER_TRY(input.values, read_think(root));
@@ -214,7 +209,7 @@ ApiResult<ChatPrompt> templated_prompt(const RequestField& root, const std::stri
 // A prompt between which and a suffix the model writes, a raw one, or a message for the template.
 ApiResult<ChatPrompt> generate_prompt(const RequestField& root, const std::string& text, OllamaSpec& spec) {
   const Tokenizer& tokenizer = *spec.model->tokenizer;
-  OUTRIDER_TRY(const std::string suffix, ollama_text(root, "suffix"));
+  OUTRIDER_TRY(const std::string suffix, text_at(root, "suffix"));
   ChatPrompt prompt;
   if (!suffix.empty()) {
     const auto marks = find_middle_marks(tokenizer);
@@ -271,7 +266,7 @@ ApiResult<OllamaSpec> read_ollama_chat(const RequestField& root, const CallConte
 ApiResult<OllamaSpec> read_ollama_generate(const RequestField& root, const CallContext& context) {
   OUTRIDER_TRY(OllamaSpec spec, read_shared(root, context));
   spec.is_chat = false;
-  OUTRIDER_TRY(const std::string text, ollama_text(root, "prompt"));
+  OUTRIDER_TRY(const std::string text, text_at(root, "prompt"));
   if (text.empty()) {
     load_only(spec);
     return spec;

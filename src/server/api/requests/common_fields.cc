@@ -296,6 +296,11 @@ constexpr std::string_view kWithoutMeaning[] = {
 
 }  // namespace
 
+ApiResult<std::string> text_at(const RequestField& root, std::string_view name) {
+  const auto field = root.find(name);
+  return field ? field->string() : ApiResult<std::string>(std::string());
+}
+
 ApiStatus read_stop_strings(const RequestField& field, GenerationSpec& spec) {
   if (field.is_string()) return add_stop(field, spec);
   if (!field.is_array()) return field.expected("a string or an array of strings");

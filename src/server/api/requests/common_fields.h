@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/api/field_rules.h"
@@ -12,6 +14,8 @@ namespace outrider {
 // Reads a field that both endpoints know. The path of one without a meaning here is added to `spec.ignored`.
 // Error: a field that no server has, or an unsupported one.
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec);
+// The string of a member; empty: it is absent.
+ApiResult<std::string> text_at(const RequestField& root, std::string_view name);
 // Reads a stop string or an array of them.
 ApiStatus read_stop_strings(const RequestField& field, GenerationSpec& spec);
 // Checks that concern several fields at once.

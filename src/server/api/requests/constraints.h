@@ -16,9 +16,9 @@ using Constraints =
 // Constraints for the output form, one for each of `choices`.
 ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choices);
 
-// Constraints for the output form, for a required call, or for strict tools: a call of these must match their
-// schema. Form and required call begin after the thinking. Tools whose schema cannot be held are noted in
-// `spec.ignored`.
+// Constraints for the output form, for a required call, or for strict tools: a call of a strict tool must
+// match its schema. Form and required call begin after the thinking. Tools whose schema cannot be held are
+// noted in `spec.ignored`.
 ApiResult<Constraints> chat_constraints(ChatSpec& spec);
 
 // Adapts `spec` to thinking and calls: the control tokens that mark them are printed.

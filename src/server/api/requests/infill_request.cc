@@ -55,11 +55,6 @@ ApiResult<std::vector<TokenId>> read_mixed_prompt(const RequestField& field, con
   return tokens;
 }
 
-ApiResult<std::string> text_at(const RequestField& root, std::string_view name) {
-  const auto field = root.find(name);
-  return field ? field->string() : ApiResult<std::string>(std::string());
-}
-
 // The other texts, as llama-server joins them for models without tokens for repositories.
 ApiResult<std::string> extra_text(const RequestField& root) {
   std::string text;

@@ -103,7 +103,8 @@ ApiStatus read_block_choice(const RequestField& field, ToolUse& use) {
   return choose_tools(static_cast<ToolChoice>(kind), field, use);
 }
 
-// Tools that Anthropic's servers run, or whose form its models know, have no schema and are left out.
+// Tools that Anthropic's servers run, and tools of a form that its models know, have no schema. They are left
+// out.
 ApiResult<bool> has_schema(const RequestField& item) {
   const auto type = item.find("type");
   if (!type) return true;

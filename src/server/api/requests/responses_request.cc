@@ -46,7 +46,7 @@ ApiStatus read_text_form(const RequestField& field, ResponsesSpec& spec) {
 }
 
 // Encrypted reasoning is asked for by clients that keep no conversation here. Reasoning items carry their
-// text instead. The others are parts of items that are never made here.
+// text instead. All else that may be included is a part of items that are never made here.
 ApiStatus read_include(const RequestField& field, ResponsesSpec& spec) {
   constexpr std::string_view kKnown[] = {
       "reasoning.encrypted_content",   "file_search_call.results",
@@ -112,7 +112,7 @@ constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_fie
                                                         {"top_logprobs", check_neutral},
                                                         {"truncation", read_truncation}};
 
-// The tools of the request and those that items of its input bring.
+// The tools of the request, and the tools that items of its input bring.
 ApiResult<ToolUse> read_response_tools(const RequestField& root, const std::vector<RequestField>& more,
                                        ResponsesSpec& spec) {
   ResponseTools tools;

@@ -6,12 +6,12 @@
 
 namespace outrider {
 
-// Reads a call that is a JSON object with "name" and "arguments" or "parameters". The latter are an object or
-// a string that holds the text of one.
+// Reads a call that is a JSON object with "name" and "arguments" or "parameters". The arguments are an
+// object, or a string that holds the text of an object.
 class CallObjectReader final : public CallReader {
  public:
   ReadState push(char next) override;
-  // An object whose arguments are complete counts without its last bracket.
+  // An object with complete arguments counts without its last bracket.
   bool finish() override { return name_ && !in_arguments_ && !arguments_.text().empty(); }
   const std::optional<std::string>& name() const override { return name_; }
   std::string_view arguments() const override { return arguments_.text(); }

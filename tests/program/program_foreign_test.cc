@@ -87,7 +87,9 @@ TEST_F(ProgramTest, ServeTakesCommandsOfLlamaServerAndVllm) {
        1},
   };
   for (const auto& [command, lines] : commands) {
-    const Outcome outcome = run(command, "timeout --preserve-status -s TERM 2");
+    // In the foreground, `timeout` sends the signal once; a second signal would end the draining server at
+    // once.
+    const Outcome outcome = run(command, "timeout --foreground --preserve-status -s TERM 2");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
     EXPECT_TRUE(outcome.output.starts_with("listening on http://127.0.0.1:"))
         << outcome.output << outcome.errors;

@@ -114,7 +114,10 @@ void add_config(const JsonObject& config, ModelIdentity& identity) {
 // The models that the card beside the files names as its base, one or a list: "base_model: ORG/NAME".
 void add_card(const fs::path& folder, std::vector<std::string>& made_for) {
   constexpr int kMaxLines = 60;
-  std::ifstream card(folder / "README.md");
+  const fs::path path = folder / "README.md";
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) return;
+  std::ifstream card(path);
   std::string line;
   if (!std::getline(card, line) || !line.starts_with("---")) return;
   bool is_list = false;

@@ -84,8 +84,11 @@ void describe(const GgufFile& file, ModelFile* model) {
 }  // namespace
 
 bool begins_as_gguf(const fs::path& path) {
+  std::error_code code;
   std::array<char, 4> magic = {};
-  return std::ifstream(path, std::ios::binary).read(magic.data(), magic.size()) &&
+  // A named pipe would wait for a writer.
+  return fs::is_regular_file(path, code) &&
+         std::ifstream(path, std::ios::binary).read(magic.data(), magic.size()) &&
          std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 

@@ -107,6 +107,8 @@ void scan_repository(const fs::path& folder, const std::string& repository, std:
 }
 
 std::string text_of_file(const fs::path& file, size_t max_bytes) {
+  std::error_code code;
+  if (!fs::is_regular_file(file, code)) return {};
   std::ifstream stream(file, std::ios::binary);
   std::string text(max_bytes, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(max_bytes));

@@ -5,15 +5,48 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 
 namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+// `group` is a path below `mount`. A container may see its own group at the mount, while the group's name is
+// the one outside; folders that are not there have no limit.
+int64_t smallest_limit(const fs::path& mount, fs::path group, const char* file) {
+  int64_t smallest = 0;
+  for (group = group.relative_path();; group = group.parent_path()) {
+    int64_t limit = 0;  // the file says "max" where there is no limit
+    if (std::ifstream(mount / group / file) >> limit && limit > 0)
+      smallest = smallest == 0 ? limit : std::min(smallest, limit);
+    if (group.empty()) return smallest;
+  }
+}
+
+}  // namespace
 
 int64_t machine_memory() {
   const int64_t installed = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  int64_t limit = 0;
-  // A container sees its own control group at the root; the file says "max" where there is no limit.
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit && limit > 0) return std::min(installed, limit);
-  return installed;
+  const int64_t limit = control_group_limit();
+  return limit == 0 ? installed : std::min(installed, limit);
+}
+
+int64_t control_group_limit(const fs::path& root) {
+  const fs::path mount = root / "sys/fs/cgroup";
+  std::ifstream groups(root / "proc/self/cgroup");
+  int64_t smallest = smallest_limit(mount, "", "memory.max");
+  for (std::string line; std::getline(groups, line);) {
+    const size_t controllers = line.find(':') + 1, path = line.find(':', controllers) + 1;
+    if (controllers == 0 || path == 0) continue;
+    const std::string names = line.substr(controllers, path - 1 - controllers);
+    int64_t limit = 0;
+    if (names.empty()) limit = smallest_limit(mount, line.substr(path), "memory.max");
+    if (names == "memory")
+      limit = smallest_limit(mount / "memory", line.substr(path), "memory.limit_in_bytes");
+    if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
+  }
+  return smallest;
 }
 
 int64_t resident_memory() {

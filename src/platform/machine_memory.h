@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 
 namespace outrider {
 
-// Bytes of memory that this process may use: all of the machine, or fewer in a container with a limit.
+// Bytes of memory that this process may use: all of the machine, or fewer where a control group has a limit.
 int64_t machine_memory();
+
+// The smallest memory limit of this process's control group and the groups around it, in bytes, by the files
+// below `root`; 0: none. Both versions of control groups are known.
+int64_t control_group_limit(const std::filesystem::path& root = "/");
 
 // Bytes of memory that this process occupies now.
 int64_t resident_memory();

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine_parts.h"
+#include "platform/machine_memory.h"
 #include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
 #include "server/http/service.h"
@@ -170,6 +171,8 @@ void Server::Impl::on_opened(ServedModel model) {
   service.model = std::move(model);
   if (service.options.drafting_nodes > 0) service.vocabulary = fingerprint_of(*service.model.tokenizer);
   if (service.phase != Phase::kLoading) return;
+  service.limits.fit_to_memory(
+      static_cast<size_t>(std::max<int64_t>(machine_memory() - resident_memory(), 0)));
   service.phase = Phase::kReady;
   const std::string note = parts.ready_note && !parts.ready_note->empty() ? "; " + *parts.ready_note : "";
   log_event("ready", fmt::format("{} after {:.1f} s{}", parts.model_name,

@@ -2,6 +2,7 @@
 // Too few descriptors, too little memory, clocks that jump and processes that are stopped.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -53,20 +54,72 @@ TEST_F(ScarceResources, Descriptors) {
   }
 }
 
-// From hardly enough to start to enough for all.
-TEST_F(ScarceResources, AddressSpace) {
-  const std::string spaces(8'000'000, ' ');
+// Bodies of requests that need much memory.
+std::vector<std::string> large_bodies() {
   std::string ids = "[1";
   for (int i = 0; i < 2'000'000; ++i) ids += ",1";
-  ids += "]";
+  return {R"({"max_tokens": 4, "prompt": ")" + std::string(8'000'000, ' ') + "\"}",
+          R"({"max_tokens": 4, "prompt": )" + ids + "]}"};
+}
+
+// A control group that may use so much memory, in version 1 or 2; without path where this user may not have
+// one.
+class MemoryGroup {
+ public:
+  explicit MemoryGroup(int64_t bytes) {
+    const fs::path mount = "/sys/fs/cgroup", name = "outrider_chaos_" + std::to_string(getpid());
+    const bool is_first_version = fs::exists(mount / "memory/memory.limit_in_bytes");
+    const fs::path path = (is_first_version ? mount / "memory" : mount) / name;
+    std::error_code code;
+    if (!fs::create_directory(path, code)) return;
+    path_ = path;
+    const fs::path limit = path / (is_first_version ? "memory.limit_in_bytes" : "memory.max");
+    has_limit_ = fs::exists(limit) && static_cast<bool>(std::ofstream(limit) << bytes << std::flush);
+  }
+  ~MemoryGroup() {
+    if (!path_.empty()) rmdir(path_.c_str());
+  }
+  MemoryGroup(const MemoryGroup&) = delete;
+  MemoryGroup& operator=(const MemoryGroup&) = delete;
+
+  bool has_limit() const { return has_limit_; }
+  // Starts a program within the group.
+  Words command() const {
+    return {"sh", "-c", "echo $$ > " + (path_ / "cgroup.procs").string() + " && exec \"$@\"", "sh"};
+  }
+
+ private:
+  fs::path path_;
+  bool has_limit_ = false;
+};
+
+// The kernel kills a process that exceeds such a limit, so the server has to stay below it by itself.
+TEST_F(ScarceResources, ControlGroup) {
+  for (const int mib : {200, 400, 800}) {
+    const MemoryGroup group(int64_t{mib} << 20);
+    if (!group.has_limit()) GTEST_SKIP() << "no control group of memory can be made here";
+    ServeProcess server({}, group.command());
+    ASSERT_TRUE(server.wait_until_ready()) << mib << " MiB";
+    for (const std::string& body : large_bodies()) {
+      std::vector<TestClient> clients;
+      for (int i = 0; i < 3; ++i) clients.emplace_back(server.port());
+      for (TestClient& client : clients) client.send(post_text("/v1/completions", body));
+      for (TestClient& client : clients) EXPECT_GE(client.read_answer().status, 400) << mib << " MiB";
+      EXPECT_EQ(ask(server), text_) << mib << " MiB";
+    }
+    server.end(SIGKILL);
+  }
+}
+
+// From hardly enough to start to enough for all.
+TEST_F(ScarceResources, AddressSpace) {
   for (const int mib : {450, 600, 750, 1000}) {
     ServeProcess server({}, {"prlimit", "--as=" + std::to_string(int64_t{mib} << 20)});
     if (!server.wait_until_ready()) {
       std::printf("%d MiB do not suffice to start\n", mib);
       continue;
     }
-    for (const std::string& body : {R"({"max_tokens": 4, "prompt": ")" + spaces + "\"}",
-                                    R"({"max_tokens": 4, "prompt": )" + ids + "}"}) {
+    for (const std::string& body : large_bodies()) {
       const TestAnswer answer = TestClient(server.port()).post("/v1/completions", body);
       EXPECT_TRUE(answer.status == 0 || answer.status >= 400) << answer.status;
       EXPECT_EQ(ask(server), text_) << mib << " MiB";

@@ -40,6 +40,19 @@ ApiResult<std::vector<RequestField>> RequestField::items(size_t max) const {
   return std::vector<RequestField>(fields.begin(), fields.end());
 }
 
+ApiStatus RequestField::each(const std::function<ApiStatus(const RequestField&)>& visit) const {
+  OUTRIDER_TRY(const simdjson::dom::array values, checked(array()));
+  size_t index = 0;
+  for (const simdjson::dom::element value : values)
+    OUTRIDER_RETURN_IF_ERROR(visit(RequestField(element(index++, value))));
+  return api_ok();
+}
+
+bool RequestField::begins_with_number() const {
+  if (!is_array() || size() == 0) return false;
+  return (*value().get_array().value_unsafe().begin()).is_number();
+}
+
 ApiResult<std::vector<RequestField>> RequestField::members(size_t max) const {
   OUTRIDER_TRY(std::vector<JsonField> fields, checked(JsonField::members(max)));
   return std::vector<RequestField>(fields.begin(), fields.end());

@@ -2,6 +2,7 @@
 // The JSON of a request: base/json_reader.h with errors as ApiError, which name the field as their param.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,11 @@ class RequestField : private JsonField {
   ApiResult<double> number(double min, double max) const { return checked(JsonField::number(min, max)); }
   ApiResult<std::vector<RequestField>> items(size_t max) const;           // of an array
   ApiResult<std::vector<RequestField>> members(size_t max = 1024) const;  // of an object
+  // Calls `visit` with one item of this array after the other, without memory for all. Errors: this is no
+  // array; the first error of `visit`.
+  ApiStatus each(const std::function<ApiStatus(const RequestField&)>& visit) const;
+  // Whether this is an array that begins with a number.
+  bool begins_with_number() const;
   // The index in `names` of this string. Error: it is none of them.
   ApiResult<int> one_of(std::span<const std::string_view> names) const {
     return checked(JsonField::one_of(names));

@@ -69,8 +69,8 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   context.created = std::time(nullptr);
   context.random_seed = random_seed();
   context.cache_scope = exchange.admission.scope;
-  return [parse, context = std::move(context), body = std::move(exchange.body), call, error] {
-    const auto text = body.text();
+  return [parse, context = std::move(context), body = std::move(exchange.body), call, error]() mutable {
+    const auto text = body.take_text();
     auto parsed = text.ok() ? parse_call(parse, *text, context) : ParsedCall(text.error());
     if (parsed.ok()) {
       call->generation = std::move(parsed).value();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 
@@ -28,6 +29,13 @@ struct HttpLimits {
   std::chrono::milliseconds drafting_gap{
       300'000};                                 // between two messages of its connection, in either direction
   std::chrono::milliseconds close_time{2'000};  // to send the last bytes when the server stops
+
+  // Keeps bodies small enough for the memory that is left. A body that is prepared takes up to 48 times its
+  // bytes, one that waits takes three times.
+  void fit_to_memory(size_t free_bytes) {
+    body_bytes = std::min(body_bytes, std::max<size_t>(free_bytes / 64, 256 << 10));
+    bodies_bytes = std::min(bodies_bytes, std::max(free_bytes / 16, body_bytes));
+  }
 };
 
 }  // namespace outrider

@@ -33,7 +33,7 @@ Connection::Task<bool> answer_prepared(Exchange& exchange, TextFunction function
   prepared->body = std::move(exchange.body);
   const ServedModel* model = &connection.service().model;
   std::function<void()> job = [prepared, model, function] {
-    const auto text = prepared->body.text();
+    const auto text = prepared->body.take_text();
     prepared->made = text.ok() ? function(*text, *model, {}) : text;
   };
   std::function<bool()> ends = [] { return false; };

@@ -104,7 +104,8 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
   }
   exchange.body = {.bytes = reader.take_body(),
                    .is_packed = exchange.header.content_encoding == "gzip",
-                   .max_bytes = exchange.connection->limits().body_bytes};
+                   .max_bytes = exchange.connection->limits().body_bytes,
+                   .account = reader.take_account()};
   const bool is_sent = co_await dispatch(exchange);
   co_return is_sent&& exchange.keeps_alive && !exchange.connection->service().is_closing;
 }

@@ -33,26 +33,6 @@ ApiError overloaded_error() {
 
 }  // namespace
 
-// Adds the bytes of one body to the total of all connections, for as long as it lives.
-class BodyAccount {
- public:
-  explicit BodyAccount(Service* service) : service_(service) {}
-  ~BodyAccount() { service_->bodies_bytes -= bytes_; }
-  BodyAccount(const BodyAccount&) = delete;
-  BodyAccount& operator=(const BodyAccount&) = delete;
-
-  // Sets the bytes of this body. False: the total is above its limit.
-  bool set(size_t bytes) {
-    service_->bodies_bytes += bytes - bytes_;
-    bytes_ = bytes;
-    return service_->bodies_bytes <= service_->limits.bodies_bytes;
-  }
-
- private:
-  Service* service_;
-  size_t bytes_ = 0;
-};
-
 RequestReader::RequestReader(Connection* connection) : connection_(connection) {
   const HttpLimits& limits = connection->limits();
   parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
@@ -201,7 +181,7 @@ Connection::Task<bool> RequestReader::read_body() {
   }
   if (const auto length = parser_.content_length(); length && *length > kDiscardedBody)
     connection_->buffer().reserve(kDiscardedBody);
-  BodyAccount account(&service);
+  account_ = std::make_shared<BodyAccount>(&service.bodies_bytes, limits.bodies_bytes);
   const auto end = Connection::Clock::now() + limits.body_time;
   Code error;
   while (!parser_.is_done()) {
@@ -213,7 +193,7 @@ Connection::Task<bool> RequestReader::read_body() {
       failure_ = error_of(error, false);
       co_return false;
     }
-    if (!account.set(parser_.get().body().size())) {
+    if (!account_->set(parser_.get().body().size())) {
       failure_ = overloaded_error();
       co_return false;
     }

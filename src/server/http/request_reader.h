@@ -6,12 +6,14 @@
 #include <boost/beast/http/string_body.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "server/api/api_error.h"
 #include "server/http/connection.h"
 #include "server/http/gate.h"
+#include "server/http/gzip_body.h"
 
 namespace outrider {
 
@@ -41,6 +43,7 @@ class RequestReader {
   // Discards the body of a refused request. False: the connection must close.
   Connection::Task<bool> skip_body();
   std::string take_body() { return std::move(parser_.get().body()); }
+  std::shared_ptr<BodyAccount> take_account() { return std::move(account_); }
 
  private:
   using Code = boost::system::error_code;
@@ -56,6 +59,7 @@ class RequestReader {
   size_t extension_bytes_ = 0;  // of all chunks of the body
   std::function<void(uint64_t, boost::beast::string_view, Code&)> on_chunk_;
   std::optional<ApiError> failure_;
+  std::shared_ptr<BodyAccount> account_;
 };
 
 }  // namespace outrider

@@ -51,8 +51,8 @@ struct Service {
 
   int max_batch = 0;
   int connections = 0;
-  size_t bodies_bytes = 0;  // bytes of all bodies that are being read
-  bool is_closing = false;  // connections close after their request
+  std::atomic<size_t> bodies_bytes = 0;  // of all bodies that are being read or prepared
+  bool is_closing = false;               // connections close after their request
 };
 
 }  // namespace outrider

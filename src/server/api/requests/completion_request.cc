@@ -52,14 +52,15 @@ ApiResult<CompletionPrompt> text_prompt(const RequestField& field, const Complet
   return prompt;
 }
 
-ApiResult<CompletionPrompt> token_prompt(const RequestField& field, const std::vector<RequestField>& items,
-                                         const CompletionSpec& spec) {
+ApiResult<CompletionPrompt> token_prompt(const RequestField& field, const CompletionSpec& spec) {
   CompletionPrompt prompt;
   if (spec.suffix) return field.error("expected text beside a suffix, found tokens");
-  for (const RequestField& item : items) {
+  prompt.tokens.reserve(field.size());
+  OUTRIDER_RETURN_IF_ERROR(field.each([&](const RequestField& item) -> ApiStatus {
     OUTRIDER_TRY(const int64_t token, item.integer(0, spec.model->vocab_size - 1));
     prompt.tokens.push_back(static_cast<TokenId>(token));
-  }
+    return api_ok();
+  }));
   if (prompt.tokens.empty()) return field.error("expected at least one token, found none");
   prompt.text = spec.model->tokenizer->decode(prompt.tokens);
   return prompt;
@@ -74,25 +75,24 @@ ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec) {
     return api_ok();
   }
   if (!field.is_array()) return field.expected("a string, an array of strings, or an array of token ids");
-  OUTRIDER_TRY(const auto items, field.items(SIZE_MAX));
-  if (items.empty()) return field.error("expected at least one prompt, found none");
-  if (items.front().is_number()) {
-    OUTRIDER_TRY(CompletionPrompt prompt, token_prompt(field, items, spec));
+  if (field.size() == 0) return field.error("expected at least one prompt, found none");
+  if (field.begins_with_number()) {
+    OUTRIDER_TRY(CompletionPrompt prompt, token_prompt(field, spec));
     spec.prompts.push_back(std::move(prompt));
     return api_ok();
   }
   const auto max = static_cast<size_t>(spec.limits->sequences);
-  if (items.size() * static_cast<size_t>(spec.n) > max) {
+  if (field.size() * static_cast<size_t>(spec.n) > max) {
     return field.error("expected at most " + std::to_string(max) + " choices, found " +
-                       std::to_string(items.size()) + " prompts times n = " + std::to_string(spec.n));
+                       std::to_string(field.size()) + " prompts times n = " + std::to_string(spec.n));
   }
+  OUTRIDER_TRY(const auto items, field.items(max));
   for (const RequestField& item : items) {
     if (item.is_string()) {
       OUTRIDER_TRY(CompletionPrompt prompt, text_prompt(item, spec));
       spec.prompts.push_back(std::move(prompt));
     } else {
-      OUTRIDER_TRY(const auto tokens, item.items(SIZE_MAX));
-      OUTRIDER_TRY(CompletionPrompt prompt, token_prompt(item, tokens, spec));
+      OUTRIDER_TRY(CompletionPrompt prompt, token_prompt(item, spec));
       spec.prompts.push_back(std::move(prompt));
     }
   }

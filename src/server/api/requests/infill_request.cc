@@ -40,9 +40,8 @@ ApiResult<std::vector<TokenId>> read_mixed_prompt(const RequestField& field, con
     return tokenizer.encode(text);
   }
   if (!field.is_array()) return field.expected("a string, or a list of token ids and strings");
-  OUTRIDER_TRY(const auto items, field.items(SIZE_MAX));
   std::vector<TokenId> tokens;
-  for (const RequestField& item : items) {
+  OUTRIDER_RETURN_IF_ERROR(field.each([&](const RequestField& item) -> ApiStatus {
     if (item.is_string()) {
       OUTRIDER_TRY(const std::string text, item.string());
       const std::vector<TokenId> more = tokenizer.encode(text, {.add_special = tokens.empty()});
@@ -51,7 +50,8 @@ ApiResult<std::vector<TokenId>> read_mixed_prompt(const RequestField& field, con
       OUTRIDER_TRY(const int64_t token, item.integer(0, model.vocab_size - 1));
       tokens.push_back(static_cast<TokenId>(token));
     }
-  }
+    return api_ok();
+  }));
   return tokens;
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/machine_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MachineMemoryTest : public testing::Test {
+ protected:
+  MachineMemoryTest() { fs::remove_all(root_); }
+  ~MachineMemoryTest() override { fs::remove_all(root_); }
+
+  void write(const fs::path& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  fs::path root_ = fs::path(testing::TempDir()) / "machine_memory";
+};
+
+TEST_F(MachineMemoryTest, WithoutGroupsThereIsNoLimit) { EXPECT_EQ(control_group_limit(root_), 0); }
+
+TEST_F(MachineMemoryTest, TheSmallestLimitOfAGroupAndTheGroupsAroundItCounts) {
+  write("proc/self/cgroup", "0::/system.slice/outrider.service\n");
+  write("sys/fs/cgroup/system.slice/outrider.service/memory.max", "max\n");
+  EXPECT_EQ(control_group_limit(root_), 0);
+  write("sys/fs/cgroup/system.slice/memory.max", "3000\n");
+  EXPECT_EQ(control_group_limit(root_), 3000);
+  write("sys/fs/cgroup/system.slice/outrider.service/memory.max", "2000\n");
+  EXPECT_EQ(control_group_limit(root_), 2000);
+}
+
+TEST_F(MachineMemoryTest, AContainerSeesItsGroupAtTheMount) {
+  write("proc/self/cgroup", "0::/../outside\n");
+  write("sys/fs/cgroup/memory.max", "1000\n");
+  EXPECT_EQ(control_group_limit(root_), 1000);
+}
+
+TEST_F(MachineMemoryTest, TheFirstVersionOfGroupsIsKnown) {
+  write("proc/self/cgroup", "9:name=systemd:/\n4:memory:/a/b\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "5000\n");
+  EXPECT_EQ(control_group_limit(root_), 5000);
+}
+
+TEST_F(MachineMemoryTest, TheProcessMayUseSomeMemory) {
+  EXPECT_GT(machine_memory(), resident_memory());
+  EXPECT_GT(resident_memory(), 0);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first byte chooses the form of calls, the second how the text is cut. A stream must say the same as a
-// whole answer. Begun arguments must end as JSON, and no text may be lost where there is no call.
+// whole answer. Begun arguments must end as JSON, and no text may be lost where there is no call. The mutator
+// writes the marks of the form, which random bytes seldom are.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/utf8.h"
 #include "base/white_space.h"
 #include "server/api/json_text.h"
 #include "server/api/tool_calls/output_parser.h"
 
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
 namespace {
 
 using namespace outrider;
+
+constexpr size_t kMaxText = 512;
 
 // A sign of each form, some with the marks of thinking.
 constexpr std::string_view kTemplates[] = {"<|channel|><|message|>",
@@ -39,7 +46,61 @@ constexpr std::string_view kTemplates[] = {"<|channel|><|message|>",
                                            "｜DSML｜",
                                            "｜DSML｜tool_calls></think>"};
 
-SharedTools tools() {
+struct Form {
+  OutputParts parts;
+  std::vector<std::string_view> words;  // the mutator's
+};
+
+Form form_of(std::string_view chat_template) {
+  Form form;
+  form.parts.thinking = find_thinking_form(chat_template, "");
+  form.words = {"f",
+                "now",
+                "a",
+                "s",
+                "{}",
+                "{",
+                "}",
+                "[",
+                "]",
+                ", ",
+                "; ",
+                ":",
+                "\"",
+                "\\\"",
+                "\n",
+                "1",
+                "true",
+                "\"name\": \"",
+                "\"arguments\": {",
+                "```json\n",
+                "<|start|>",
+                "<|channel|>",
+                "to=functions.f"};
+  if (form.parts.thinking != nullptr)
+    form.words.insert(form.words.end(), {form.parts.thinking->open, form.parts.thinking->close});
+  const CallForm* calls = find_call_form(chat_template, nullptr);
+  if (calls == nullptr) calls = &plain_call_form();
+  form.parts.calls.push_back(calls);
+  const std::vector<std::string_view> marks = calls->marks();
+  form.words.insert(form.words.end(), marks.begin(), marks.end());
+  for (const std::string_view word :
+       {calls->spelling.before_name, calls->spelling.after_name, calls->spelling.after_arguments}) {
+    if (!word.empty()) form.words.push_back(word);
+  }
+  return form;
+}
+
+const Form& chosen_form(uint8_t number) {
+  static const std::vector<Form> kForms = [] {
+    std::vector<Form> forms;
+    for (const std::string_view chat_template : kTemplates) forms.push_back(form_of(chat_template));
+    return forms;
+  }();
+  return kForms[number % kForms.size()];
+}
+
+const SharedTools& tools() {
   constexpr const char* kSchema =
       R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array"},"s":{"type":"string"}}})";
   static const SharedTools kTools = std::make_shared<const std::vector<Tool>>(std::vector<Tool>{
@@ -84,23 +145,53 @@ Answer read(const OutputParts& parts, std::string_view text, size_t piece) {
   return answer;
 }
 
+// Bytes as the decoder of tokens gives them.
+std::string characters_in(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const size_t valid = utf8::valid_prefix(bytes);
+    text += bytes.substr(0, valid);
+    bytes.remove_prefix(valid);
+    if (bytes.empty()) break;
+    text += "\xEF\xBF\xBD";
+    bytes.remove_prefix(1);
+  }
+  return text;
+}
+
+// Whether an answer without calls has all of the text. The marks of thinking are no text.
+bool is_whole(const Answer& answer, const ThinkingForm* thinking, std::string_view text) {
+  const size_t lost = letters(text) - answer.shown;
+  if (thinking == nullptr) return lost == 0;
+  const size_t open = letters(thinking->open), close = letters(thinking->close);
+  return thinking->is_channel || lost == 0 || lost == open || lost == close || lost == open + close;
+}
+
 }  // namespace
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  const std::vector<std::string_view>& words = chosen_form(size == 0 ? 0 : data[0]).words;
+  const std::string_view word = words[seed / 4 % words.size()];
+  if (seed % 4 < 2 || size < 2 || size + word.size() > max_size)
+    return LLVMFuzzerMutate(data, size, max_size);
+  std::string bytes(data, data + size);
+  const size_t place = 2 + seed / 256 % (size - 1);
+  bytes.replace(place, seed % 4 == 2 ? 0 : word.size(), word);
+  std::copy(bytes.begin(), bytes.end(), data);
+  return bytes.size();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
-  if (utf8::valid_prefix(text) != text.size()) return 0;  // the decoder of tokens gives no other text
-  const std::string_view chat_template = kTemplates[data[0] % std::size(kTemplates)];
-  OutputParts parts;
-  parts.thinking = find_thinking_form(chat_template, "");
+  const std::string text =
+      characters_in({reinterpret_cast<const char*>(data) + 2, std::min(size - 2, kMaxText)});
+  OutputParts parts = chosen_form(data[0]).parts;
   parts.begins = static_cast<ThinkingState>(data[1] / 16 % 3);
-  const CallForm* form = find_call_form(chat_template, nullptr);
-  if (form != nullptr) parts.calls.push_back(form);
-  if (form == nullptr || data[1] >= 128) parts.calls.push_back(&plain_call_form());
+  if (data[1] >= 128 && parts.calls.front() != &plain_call_form()) parts.calls.push_back(&plain_call_form());
   const Answer whole = read(parts, text, text.size() + 1);
   const Answer stream = read(parts, text, 1 + data[1] % 16);
   if (whole.text != stream.text || whole.has_calls != stream.has_calls) std::abort();
   if (whole.has_calls && !whole.calls) std::abort();
-  if (parts.thinking == nullptr && !whole.calls && whole.shown != letters(text)) std::abort();
+  if (!whole.calls && !is_whole(whole, parts.thinking, text)) std::abort();
   return 0;
 }

@@ -208,6 +208,17 @@ bool Tokenizer::adds_bos() const {
   return impl_->spec.bos && !impl_->prefix.empty() && impl_->prefix.front() == *impl_->spec.bos;
 }
 
+namespace {
+
+// The number of bytes that become one U+FFFD: as Unicode recommends, the longest beginning of a character.
+size_t length_of_remains(std::string_view text) {
+  size_t length = 1;
+  while (length < text.size() && utf8::is_unfinished(text.substr(0, length + 1))) ++length;
+  return length;
+}
+
+}  // namespace
+
 StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special)
     : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {
   constexpr size_t kLongToken = 256;  // bytes; longer tokens allocate
@@ -225,7 +236,7 @@ std::string_view StreamDecoder::push(TokenId token) {
     rest.remove_prefix(valid);
     if (rest.empty() || utf8::is_unfinished(rest)) break;
     complete_ += kReplacementCharacter;
-    rest.remove_prefix(1);
+    rest.remove_prefix(length_of_remains(rest));
   }
   pending_.erase(0, pending_.size() - rest.size());
   if (at_start_ && !complete_.empty()) {

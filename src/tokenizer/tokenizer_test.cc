@@ -197,6 +197,23 @@ TEST(Tokenizer, RefusesWhatCannotBeRight) {
   EXPECT_THAT(refusal(std::move(scored)), HasSubstr("score of token 3"));
 }
 
+// U+FFFD stands for the longest beginning of a character, as in texts that Python or Rust decodes.
+TEST(StreamDecoder, ReplacesWhatIsLeftOfACharacter) {
+  const auto tokenizer = create(byte_level_spec());
+  const auto text = [&](const std::vector<int>& bytes) {
+    StreamDecoder decoder(tokenizer);
+    std::string decoded;
+    for (const int byte : bytes) decoded += decoder.push(byte);
+    return decoded + decoder.finish();
+  };
+  const std::string lost = "\xEF\xBF\xBD";
+  EXPECT_EQ(text({0xE2, 0x80, 'a'}), lost + "a");
+  EXPECT_EQ(text({0xF0, 0x9F, 0x98, 0xC3, 0xA9}), lost + "\xC3\xA9");
+  EXPECT_EQ(text({0xF0, 0x9F, 0xF0, 0x9F}), lost + lost);
+  EXPECT_EQ(text({0xE0, 0x80, 0x80}), lost + lost + lost);
+  EXPECT_EQ(text({0x80, 0xFF}), lost + lost);
+}
+
 TEST(StreamDecoder, NeverSplitsACharacter) {
   const auto tokenizer = create(byte_level_spec());
   StreamDecoder decoder(tokenizer);

@@ -4,10 +4,12 @@
 (family_forms.py), and each client holds a loop of five turns with a tool, a schema for the last answer, whole and in
 streams. Calls, arguments and the last answer must be the ones that the model wrote.
 
-Usage: client_forms.py OUTRIDER [family...]   (tools/check_clients.sh installs the clients and calls this)
-It ends with a table of the clients and the forms.
+Usage: client_forms.py OUTRIDER [--check FILE | --write FILE] [family...]
+(tools/check_clients.sh installs the clients and calls this)
+It ends with a table of the clients and the forms. FILE is the document between whose marks this table stands.
 """
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -35,6 +37,7 @@ from openai_conformance import expect, wait_until_ready
 from scripted_model import write_model
 
 MODEL, KEY = "scripted", "unused"
+BEGIN, END = "<!-- table of client_forms.py -->\n\n", "\n<!-- end of the table -->\n"  # around the table in a document
 ASK = "How is the weather?"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}, "metric": {"type": "boolean"},
                                                "days": {"type": "integer"}},
@@ -233,24 +236,32 @@ def scripted_server(program, form, scripts=None):
 
 
 def table_of(held):
-    rows = ["| client | forms of calls in which it held a loop |", "|---|---|"]
+    """`held`: {client: families}"""
+    rows = ["| client | forms in which it held a loop |", "|---|---|"]
     for client, families in held.items():
         missing = [family for family in family_forms.FORMS if family not in families]
-        rows.append(f"| {client} | " + ("all" if not missing else "all but " + ", ".join(missing)) + " |")
+        rows.append(f"| {client} | " + (f"all {len(families)}" if not missing else "not " + ", ".join(missing)) + " |")
     return "\n".join(rows) + "\n"
 
 
-def main():
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    program = str(pathlib.Path(sys.argv[1]).resolve())
-    names = sys.argv[2:]
+def put_table(path, table, writes):
+    """Returns whether the document has this table; `writes` puts it there."""
+    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+    found, after = rest.split(END)
+    if writes:
+        path.write_text(before + BEGIN + table + END + after, encoding="utf-8")
+    elif found != table:
+        print(f"{path} has another table: run this program with --write {path}")
+        return False
+    return True
+
+
+def hold_loops(program, families):
+    """Returns the families whose loops each client held, and the number of failures."""
     held = {client: [] for client in CLIENTS}
     failed = 0
-    for name, form in family_forms.FORMS.items():
-        if names and name not in names:
-            continue
+    for name in families:
+        form = family_forms.FORMS[name]
         with scripted_server(program, form) as url:
             for client, loop in CLIENTS.items():
                 try:
@@ -260,9 +271,25 @@ def main():
                 except Exception as error:  # every failure is told, then the next client goes on
                     failed += 1
                     print(f"FAILED  {name}, {client}: {type(error).__name__}: {error}", flush=True)
-        print(f"{name}: {sum(name in families for families in held.values())} of {len(CLIENTS)} clients", flush=True)
-    print(table_of(held) + f"{failed} failed")
-    return 0 if failed == 0 else 1
+        print(f"{name}: {sum(name in held_by for held_by in held.values())} of {len(CLIENTS)} clients", flush=True)
+    return held, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--check", type=pathlib.Path)
+    parser.add_argument("--write", type=pathlib.Path)
+    arguments = parser.parse_args()
+    document = arguments.write or arguments.check
+    if arguments.families and document:
+        parser.error("a table has all families")
+    held, failed = hold_loops(str(arguments.program.resolve()), arguments.families or family_forms.FORMS)
+    table = table_of(held)
+    print(table + f"{failed} failed")
+    is_same = document is None or put_table(document, table, writes=arguments.write is not None)
+    return 0 if failed == 0 and is_same else 1
 
 
 if __name__ == "__main__":

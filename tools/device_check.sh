@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Shows on a machine with a GPU that the GPU has the bits of the CPU, and how fast it is. It runs in a checkout that is
-# built, or in the bundle that ./dev device makes, and prints a table last. A failed part ends it with 1.
+# built, or in the bundle that ./dev device makes, and prints a table last. A failed part ends it with 1. Where there is no
+# usable GPU, it says so, does with the emulation what needs no GPU, and ends with 3.
 # Usage: tools/device_check.sh [PART...]   PART: machine bits lossless sanitizer speed profile (default: all)
 #   BIN      folder of the programs (bin, or build/release/bin)
 #   OUT      folder for everything that was measured (device_check)
@@ -49,7 +50,19 @@ machine() {
   part nvidia_smi nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv
   cat "$OUT/nvidia_smi.txt"
   part rates run device_check --gtest_filter='*.Rates'
-  grep -E '^(gpu|copy|launch)' "$OUT/rates.txt"
+  grep -E '^(gpu|capability|copy|launch)' "$OUT/rates.txt"
+}
+
+# Parts of a machine without a GPU.
+emulated() {
+  say "NO GPU: what follows runs in the emulation, and shows nothing of a GPU"
+  local small=(verify-lossless models/outrider-small --device emulated --limit 2 --max-tokens 24 --temperature 0.7)
+  part emulated_text run outrider "${small[@]}" --compare-kernels --speculative ngram
+  cat "$OUT/emulated_text.txt"
+  for method in ngram "eagle3,speculative_model=models/outrider-eagle3"; do
+    part "emulated_${method%%,*}" run outrider "${small[@]}" --speculative "$method"
+    cat "$OUT/emulated_${method%%,*}.txt"
+  done
 }
 
 bits() {
@@ -173,7 +186,13 @@ print(text("parts.txt").count("FAILED"), "parts failed")
 PYTHON
 }
 
-: > "$OUT/parts.txt"
+rm -f "$OUT"/*.txt "$OUT"/*.err "$OUT/lossless.jsonl"
+if ! run outrider generate models/outrider-small -p a --max-tokens 1 --device cuda > /dev/null 2> "$OUT/gpu.err"; then
+  echo "device_check: no usable GPU: $(tail -n 1 "$OUT/gpu.err")"
+  emulated
+  echo "device_check: NO GPU WAS CHECKED: $(tail -n 1 "$OUT/gpu.err")"
+  exit $((failed == 0 ? 3 : 1))
+fi
 [ $# -gt 0 ] || set -- machine bits lossless sanitizer speed profile
 for name in "$@"; do
   case $name in
@@ -182,4 +201,8 @@ for name in "$@"; do
   esac
 done
 table
-exit $failed
+[ $failed -eq 0 ] || exit 1
+if grep -q '^ok *kernels$' "$OUT/parts.txt" && [ -n "$(ls "$OUT"/lossless_*.txt 2>/dev/null)" ]; then
+  echo "this GPU has the bits of the CPU: add {$(sed -n 's/^capability: \([0-9]*\)\.\([0-9]*\)$/\1, \2/p' "$OUT/rates.txt")} to" \
+    "kCheckedCapabilities in src/open/device_choice.cc"
+fi

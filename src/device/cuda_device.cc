@@ -19,10 +19,10 @@ std::string version_text(int version) {
 }
 
 // The images that run on a GPU: of the closest capability below its own.
-std::vector<CudaImage> fitting_images(std::span<const CudaImage> images, int major, int minor) {
+std::vector<CudaImage> fitting_images(std::span<const CudaImage> images, ComputeCapability of) {
   const auto fits = [&](const CudaImage& image) {
-    if (image.is_ptx) return image.major < major || (image.major == major && image.minor <= minor);
-    return image.major == major && image.minor <= minor;
+    if (image.is_ptx && image.major < of.major) return true;
+    return image.major == of.major && image.minor <= of.minor;
   };
   const auto rank = [](const CudaImage& image) {
     return (image.is_ptx ? 0 : 1000) + image.major * 10 + image.minor;
@@ -41,22 +41,23 @@ std::vector<CudaImage> fitting_images(std::span<const CudaImage> images, int maj
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver,
                                                      std::span<const CudaImage> images) {
-  int device = 0, major = 0, minor = 0;
+  int device = 0;
+  ComputeCapability capability;
   std::array<char, 128> name = {};
   CudaDriver::Handle context = nullptr;
   int code = driver.device_get(&device, 0);
   if (code == 0) code = driver.device_name(name.data(), static_cast<int>(name.size()) - 1, device);
-  if (code == 0) code = driver.device_attribute(&major, kCudaMajor, device);
-  if (code == 0) code = driver.device_attribute(&minor, kCudaMinor, device);
+  if (code == 0) code = driver.device_attribute(&capability.major, kCudaMajor, device);
+  if (code == 0) code = driver.device_attribute(&capability.minor, kCudaMinor, device);
   if (code == 0) code = driver.retain_primary_context(&context, device);
   if (code == 0) code = driver.set_current_context(context);
   if (code != 0) return resource_error("the GPU cannot be used: " + driver.text_of(code));
-  const std::vector<CudaImage> fitting = fitting_images(images, major, minor);
+  const std::vector<CudaImage> fitting = fitting_images(images, capability);
   if (fitting.empty()) {
-    return resource_error(std::string(name.data()) + " has compute capability " + std::to_string(major) +
-                          "." + std::to_string(minor) + ", expected 8.0 or later");
+    return resource_error(std::string(name.data()) + " has compute capability " + capability.text() +
+                          ", expected 8.0 or later");
   }
-  std::unique_ptr<CudaDevice> opened(new CudaDevice(driver, name.data(), context));
+  std::unique_ptr<CudaDevice> opened(new CudaDevice(driver, name.data(), capability, context));
   OUTRIDER_RETURN_IF_ERROR(opened->load(fitting));
   return opened;
 }

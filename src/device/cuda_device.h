@@ -25,6 +25,14 @@ struct CudaImage {
   const void* code = nullptr;
 };
 
+// The generation of a GPU in the words of NVIDIA: an H100 has 9.0. Machine code is for one generation.
+struct ComputeCapability {
+  int major = 0;
+  int minor = 0;
+  bool operator==(const ComputeCapability&) const = default;
+  std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
+};
+
 // A GPU behind NVIDIA's driver. Kernels, copies and fills run in the order of the calls, on one stream.
 class CudaDevice final : public Device {
  public:
@@ -35,6 +43,7 @@ class CudaDevice final : public Device {
 
   std::string_view name() const override { return "cuda"; }
   const std::string& model() const { return model_; }  // "NVIDIA H100 80GB HBM3"
+  ComputeCapability capability() const { return capability_; }
   std::optional<int64_t> free_bytes() const override;
   DeviceAddress allocate(int64_t bytes) override;
   void release(DeviceAddress memory) override;
@@ -47,8 +56,9 @@ class CudaDevice final : public Device {
   double ms_between(int64_t first, int64_t second) override;
 
  private:
-  CudaDevice(const CudaDriver& driver, std::string model, CudaDriver::Handle context)
-      : driver_(driver), model_(std::move(model)), context_(context) {}
+  CudaDevice(const CudaDriver& driver, std::string model, ComputeCapability capability,
+             CudaDriver::Handle context)
+      : driver_(driver), model_(std::move(model)), capability_(capability), context_(context) {}
 
   Status load(std::span<const CudaImage> images);
   // Ends the program with the driver's own words unless the call succeeded.
@@ -59,6 +69,7 @@ class CudaDevice final : public Device {
 
   CudaDriver driver_;
   std::string model_;
+  ComputeCapability capability_;
   CudaDriver::Handle context_;
   std::vector<CudaDriver::Handle> modules_;
   std::mutex mutex_;  // of the next two

@@ -15,6 +15,10 @@ namespace {
 
 constexpr int64_t kUsualContext = 8192;
 
+// A capability comes here when tools/device_check.sh has passed on it, and says so in its last line. No GPU
+// has been tried so far.
+constexpr std::span<const ComputeCapability> kCheckedCapabilities = {};
+
 // Something that only processors do is asked for.
 bool wants_processors(const EngineOptions& options) {
   return options.tensor_parallel * options.pipeline_parallel > 1 || options.draft_ranks > 0 ||
@@ -34,16 +38,6 @@ std::string obstacle(const EngineOptions& options, const ModelFile& target, cons
   if (needed <= free) return {};
   return "it has " + std::to_string(free / 1'000'000) + " MB free, and the model needs " +
          std::to_string(needed / 1'000'000) + " MB";
-}
-
-DeviceChoice choose_automatically(const EngineOptions& options, const ModelFile& target,
-                                  const DraftFiles& drafts) {
-  if (wants_processors(options)) return {};
-  const FoundCuda& cuda = found_cuda();
-  if (!cuda.device) return {.reason = cuda.has_driver ? cuda.problem : ""};
-  const std::string reason = obstacle(options, target, drafts, *cuda.device);
-  if (!reason.empty()) return {.reason = reason};
-  return {.device = ComputeDevice::kCuda};
 }
 
 }  // namespace
@@ -68,7 +62,21 @@ std::string_view backend_name(ComputeDevice device) {
 
 DeviceChoice choose_device(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {
   if (options.device != ComputeDevice::kAuto) return {.device = options.device};
-  return choose_automatically(options, target, drafts);
+  if (wants_processors(options)) return {};
+  return choose_gpu(options, target, drafts, found_cuda(), kCheckedCapabilities);
+}
+
+DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
+                        const FoundCuda& gpu, std::span<const ComputeCapability> checked) {
+  if (!gpu.device) return {.reason = gpu.has_driver ? gpu.problem : ""};
+  const std::string reason = obstacle(options, target, drafts, *gpu.device);
+  if (!reason.empty()) return {.reason = reason};
+  const ComputeCapability capability = gpu.device->capability();
+  if (std::ranges::find(checked, capability) == checked.end()) {
+    return {.reason = "tools/device_check.sh has not passed on a GPU of compute capability " +
+                      capability.text() + " yet; --device cuda takes it all the same"};
+  }
+  return {.device = ComputeDevice::kCuda};
 }
 
 void take_device(EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
+#include <vector>
 
+#include "device/fake_cuda_driver.h"
 #include "models/backend/device/make_backends.h"
 #include "open/parts.h"
 
@@ -39,6 +42,41 @@ TEST(DeviceChoice, AGpuThatIsAskedForAndNotThereIsOneLine) {
   const std::string line = opened_on(options_for("llama", ComputeDevice::kCuda));
   EXPECT_EQ(line.find("--device cuda: " + found_cuda().problem), 0U) << line;
   EXPECT_EQ(line.find('\n'), std::string::npos);
+}
+
+// The meaning of kAuto for a model on a machine with a fake GPU of capability 9.0.
+DeviceChoice chosen_for(const std::string& name, std::span<const ComputeCapability> checked,
+                        size_t memory = size_t{1} << 30) {
+  const char code[] = "sm_90";
+  const CudaImage image{.major = 9, .code = code};
+  const CudaDriver driver = fake_cuda_driver();
+  fake_cuda().memory = memory;
+  const FoundCuda gpu = find_cuda_device(driver, std::span(&image, 1), 13000);
+  EXPECT_EQ(gpu.problem, "");
+  const auto file = open_model(model(name));
+  EXPECT_TRUE(file.ok());
+  return choose_gpu(options_for(name, ComputeDevice::kAuto), *file, {}, gpu, checked);
+}
+
+TEST(DeviceChoice, AutoTakesNoGpuThatNobodyHasTried) {
+  const DeviceChoice untried = chosen_for("llama", {});
+  EXPECT_EQ(untried.device, ComputeDevice::kCpu);
+  EXPECT_EQ(
+      untried.reason,
+      "tools/device_check.sh has not passed on a GPU of compute capability 9.0 yet; --device cuda takes it "
+      "all the same");
+  const std::vector<ComputeCapability> other = {{8, 0}, {9, 1}}, same = {{8, 0}, {9, 0}};
+  EXPECT_EQ(chosen_for("llama", other).device, ComputeDevice::kCpu);
+  EXPECT_EQ(chosen_for("llama", same).device, ComputeDevice::kCuda);
+  EXPECT_EQ(chosen_for("llama", same).reason, "");
+}
+
+TEST(DeviceChoice, AutoSaysWhatAGpuCannotCompute) {
+  const std::vector<ComputeCapability> checked = {{9, 0}};
+  EXPECT_EQ(chosen_for("mixtral", checked).reason,
+            "there are no kernels for experts layers of mixtral models");
+  EXPECT_EQ(chosen_for("llama", checked, 1000).reason.find("it has 0 MB free, and the model needs"), 0U);
+  EXPECT_EQ(chosen_for("llama", checked, 1000).device, ComputeDevice::kCpu);
 }
 
 TEST(DeviceChoice, TheEmulatedDeviceRunsModels) {

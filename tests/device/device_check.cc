@@ -106,8 +106,8 @@ TEST(DeviceCheck, Rates) {
   const double launches = ms_of(device, [&] {
     for (int i = 0; i < kLaunches; ++i) device.launch(device_kernel(KernelName::kAddRows), &args, {});
   });
-  std::printf("gpu: %s\ncopy_gb_per_s: %.0f\nlaunch_us: %.2f\n", device.model().c_str(), copied,
-              1e3 * launches / kLaunches);
+  std::printf("gpu: %s\ncapability: %s\ncopy_gb_per_s: %.0f\nlaunch_us: %.2f\n", device.model().c_str(),
+              device.capability().text().c_str(), copied, 1e3 * launches / kLaunches);
 }
 
 }  // namespace

@@ -7,18 +7,23 @@
 
 namespace outrider::simt {
 
+// Loads the first `lanes` of the numbers side by side from `first` on.
 struct F32Weights {
   using Stored = float;
-  SIMT static Floats load(const Weights<float>& weights, Ints i) { return weights.load(i); }
+  SIMT static Floats load(const Weights<float>& weights, int64_t first, int lanes) {
+    return weights.load_some(first, lanes, 0.0F);
+  }
 };
 struct F16Weights {
   using Stored = uint16_t;
-  SIMT static Floats load(const Weights<uint16_t>& weights, Ints i) { return from_half(weights.load(i)); }
+  SIMT static Floats load(const Weights<uint16_t>& weights, int64_t first, int lanes) {
+    return from_half(weights.load_some(first, lanes, 0));
+  }
 };
 struct Bf16Weights {
   using Stored = uint16_t;
-  SIMT static Floats load(const Weights<uint16_t>& weights, Ints i) {
-    return from_bits(weights.load(i) << Ints(16));
+  SIMT static Floats load(const Weights<uint16_t>& weights, int64_t first, int lanes) {
+    return from_bits(weights.load_some(first, lanes, 0) << Ints(16));
   }
 };
 
@@ -47,42 +52,67 @@ struct FloatMemory {
   static constexpr int kBytes = kSums + kTileSums * 4;
 };
 
+// Chains of a stretch for each row. Lane 16p + f has feature f and chains p and p + 2, so that the weights of
+// two inputs lie side by side.
+struct StretchChains {
+  static constexpr int kOfLane = kChains / 2;
+  Floats of[kOfLane][kTileRows];
+
+  // The last of an odd number of inputs goes to the lower lanes.
+  SIMT void add_last(int chain, int row, Floats product) {
+    SIMT_UNROLL
+    for (int c = 0; c < kOfLane; ++c) {
+      if (c == chain) of[c][row] = select(lane_id() < Ints(kWarp / 2), product, of[c][row]);
+    }
+  }
+  // Lane 16p + f gets the sum of row 2i + p.
+  SIMT Floats sum(int i) const {
+    Floats rows[2];
+    SIMT_UNROLL
+    for (int p = 0; p < 2; ++p) {
+      const Floats pairs = add_rn(of[0][2 * i + p], of[1][2 * i + p]);
+      rows[p] = add_rn(pairs, shuffle_xor(pairs, kWarp / 2));
+    }
+    return select(lane_id() < Ints(kWarp / 2), rows[0], rows[1]);
+  }
+};
+
 // The sums of a stretch: lane 16p + f has feature f and rows 2i + p.
 template <typename Numbers>
 SIMT_PART void add_stretch(const FloatProductArgs<Numbers>& args, int panel, int first_row, int begin,
                            Floats (&sums)[kRowPairs]) {
-  const Ints lane = lane_id();
   const auto weights = args.weights.from((static_cast<int64_t>(panel) * args.k + begin) * kPanelFeatures);
   const auto x = args.x.from(static_cast<int64_t>(first_row) * args.k + begin);
-  const int inputs = begin + kStretch < args.k ? kStretch : args.k - begin;
-  Floats chains[kChains][kRowPairs];
+  const int inputs = begin + kStretch < args.k ? kStretch : args.k - begin, rows = args.rows - first_row;
+  StretchChains chains;
   SIMT_UNROLL
-  for (int i = 0; i < kChains * kRowPairs; ++i) chains[i / kRowPairs][i % kRowPairs] = Floats(0.0F);
-  for (int first = 0; first < inputs; first += kChains) {
+  for (int i = 0; i < 2 * kTileRows; ++i) chains.of[i / kTileRows][i % kTileRows] = Floats(0.0F);
+  for (int first = 0; first + 1 < inputs; first += kChains) {
     SIMT_UNROLL
-    for (int chain = 0; chain < kChains; ++chain) {
-      if (first + chain >= inputs) break;
-      const int input = first + chain;
-      const Floats weight = Numbers::load(weights, (lane & Ints(15)) + Ints(input * kPanelFeatures));
+    for (int chain = 0; chain < 2; ++chain) {
+      const int input = first + 2 * chain;
+      if (input + 1 >= inputs) break;
+      const Floats weight = Numbers::load(weights, input * kPanelFeatures, kWarp);
       SIMT_UNROLL
-      for (int i = 0; i < kRowPairs; ++i) {
-        const Ints row = (lane >> Ints(4)) + Ints(2 * i);
-        const Floats number =
-            x.load_if(row < Ints(args.rows - first_row), row * Ints(args.k) + Ints(input), 0.0F);
-        chains[chain][i] = fma_rn(number, weight, chains[chain][i]);
+      for (int row = 0; row < kTileRows; ++row) {
+        if (row >= rows) break;
+        const Floats numbers = x.load_halves(static_cast<int64_t>(row) * args.k + input);
+        chains.of[chain][row] = fma_rn(numbers, weight, chains.of[chain][row]);
       }
     }
   }
-  SIMT_UNROLL
-  for (int i = 0; i < kRowPairs; ++i) {
+  if (inputs % 2 != 0) {
+    const Floats weight = Numbers::load(weights, (inputs - 1) * kPanelFeatures, kPanelFeatures);
     SIMT_UNROLL
-    for (int apart = kChains / 2; apart > 0; apart /= 2) {
-      SIMT_UNROLL
-      for (int chain = 0; chain < apart; ++chain)
-        chains[chain][i] = add_rn(chains[chain][i], chains[chain + apart][i]);
+    for (int row = 0; row < kTileRows; ++row) {
+      if (row >= rows) break;
+      const Floats number(x.load_one(static_cast<int64_t>(row) * args.k + inputs - 1));
+      const int chain = inputs / 2 % 2;
+      chains.add_last(chain, row, fma_rn(number, weight, chain == 0 ? chains.of[0][row] : chains.of[1][row]));
     }
-    sums[i] = chains[0][i];
   }
+  SIMT_UNROLL
+  for (int i = 0; i < kRowPairs; ++i) sums[i] = chains.sum(i);
 }
 
 // A block takes a panel and eight rows. Its warps take stretches in turn, and a lane for each output adds

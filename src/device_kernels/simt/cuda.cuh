@@ -121,6 +121,13 @@ struct Global {
   SIMT Number load(int i) const { return static_cast<Number>(data[i]); }
   SIMT Number load_if(bool mask, int i, Number other) const { return mask ? load(i) : other; }
   SIMT Number load_one(int64_t i) const { return static_cast<Number>(data[i]); }
+  SIMT Number load_from(int64_t first) const { return static_cast<Number>(data[first + lane_id()]); }
+  SIMT Number load_some(int64_t first, int lanes, Number other) const {
+    return lane_id() < lanes ? load_from(first) : other;
+  }
+  SIMT Number load_halves(int64_t first) const {
+    return static_cast<Number>(data[first + (lane_id() >> 4)]);
+  }
   SIMT void load4(int i, int (&words)[4]) const {
     const int4 all = *reinterpret_cast<const int4*>(data + i);
     words[0] = all.x;
@@ -131,6 +138,9 @@ struct Global {
   SIMT void store(int i, Number number) const { data[i] = static_cast<T>(number); }
   SIMT void store_if(bool mask, int i, Number number) const {
     if (mask) store(i, number);
+  }
+  SIMT void store_some(int64_t first, int lanes, Number number) const {
+    if (lane_id() < lanes) data[first + lane_id()] = static_cast<T>(number);
   }
 };
 

@@ -111,6 +111,29 @@ struct Global {
     if (is_open()) note_fault(Fault::kBounds, "a number for all lanes");
     return poison_number<Number>();
   }
+  // Number first + lane of each lane.
+  SIMT Lanes<Number> load_from(int64_t first) const { return load_some(first, kWarp, Number{}); }
+  // As above for the first `lanes` lanes; the others have `other`.
+  SIMT Lanes<Number> load_some(int64_t first, int lanes, Number other) const {
+    if (!is_open() || !holds_run(first, lanes)) return Lanes<Number>(poison_number<Number>());
+    Lanes<Number> r;
+    const T* from = data + first;
+    if (lanes >= kWarp) {
+      for (int l = 0; l < kWarp; ++l) r.v[l] = static_cast<Number>(from[l]);
+    } else {
+      for (int l = 0; l < kWarp; ++l) r.v[l] = l < lanes ? static_cast<Number>(from[l]) : other;
+    }
+    return r;
+  }
+  // Number `first` for the lower half of the lanes, and the next one for the upper half.
+  SIMT Lanes<Number> load_halves(int64_t first) const {
+    if (!is_open() || !holds_run(first, 2)) return Lanes<Number>(poison_number<Number>());
+    Lanes<Number> r;
+    const auto low = static_cast<Number>(data[first]), high = static_cast<Number>(data[first + 1]);
+    for (int l = 0; l < kWarp / 2; ++l) r.v[l] = low;
+    for (int l = kWarp / 2; l < kWarp; ++l) r.v[l] = high;
+    return r;
+  }
   // Words i to i + 3 of each lane; i is a multiple of 4.
   SIMT void load4(const Lanes<int>& i, Lanes<int> (&words)[4]) const {
     static_assert(sizeof(T) == 4);
@@ -130,12 +153,27 @@ struct Global {
     }
   }
 
+  // The first `lanes` lanes store numbers from `first` on.
+  SIMT void store_some(int64_t first, int lanes, const Lanes<Number>& numbers) const {
+    static_assert(kKind == Kind::kRows);
+    if (!is_open() || !holds_run(first, lanes)) return;
+    for (int l = 0; l < kWarp; ++l) {
+      if (l < lanes) data[first + l] = static_cast<T>(numbers.v[l]);
+    }
+  }
+
   SIMT bool contains(int64_t i) const { return i >= 0 && i < count; }
   SIMT static bool running_warp_may_read() { return kKind == Kind::kWeights || running_warp.has_waited; }
   // Notes a fault where the numbers may not be used yet.
   SIMT static bool is_open() {
     if (running_warp_may_read()) return true;
     note_fault(Fault::kEarlyAccess, "a view before wait_for_previous()");
+    return false;
+  }
+  // Notes a fault where the numbers from `first` on leave the view; fewer than one are none.
+  SIMT bool holds_run(int64_t first, int numbers) const {
+    if (numbers <= 0 || (first >= 0 && first + (numbers < kWarp ? numbers : kWarp) <= count)) return true;
+    note_fault(Fault::kBounds, "numbers side by side");
     return false;
   }
   // Notes a fault where a lane of the mask leaves the view with `width` numbers.

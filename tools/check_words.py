@@ -15,7 +15,7 @@ MAX_SENTENCE_WORDS = 35
 MAX_TITLE = 72
 MAX_README_WORDS = 700
 MAX_PAGE_WORDS = 2500
-MAX_DOCS_WORDS = 35000
+MAX_DOCS_WORDS = 28500
 GENERATED_PAGES = ("docs/reference/options.md", "docs/reference/coming_from.md")
 # Occurrences in 1,000 words of comments, and of documents, at most: the highest rates of four other code bases.
 MAX_RATES = {"those": 0.24, "whose": 0.56, "alone": 0.1, "of its own": 0.05}
@@ -129,14 +129,14 @@ def title_problems(root):
 
 
 def length_problems(root):
-    """Pages that programs write may be longer than others, but count in the sum."""
+    """Pages that programs write are looked up, not read: they may have any length."""
     lengths = {path.relative_to(root).as_posix(): len(words(path.read_text(encoding="utf-8")))
                for path in [root / "README.md", *root.glob("docs/**/*.md")]}
     for name, length in sorted(lengths.items()):
         limit = MAX_README_WORDS if name == "README.md" else MAX_PAGE_WORDS
         if length > limit and name not in GENERATED_PAGES:
             yield f"{name}: {length} words, at most {limit}"
-    total = sum(length for name, length in lengths.items() if name.startswith("docs/"))
+    total = sum(length for name, length in lengths.items() if name.startswith("docs/") and name not in GENERATED_PAGES)
     if total > MAX_DOCS_WORDS:
         yield f"docs: {total} words, at most {MAX_DOCS_WORDS}"
 

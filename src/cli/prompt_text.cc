@@ -77,10 +77,4 @@ Result<std::vector<std::pair<std::string, std::string>>> chat_messages(const Set
   return messages;
 }
 
-Result<std::vector<TokenId>> chat_tokens(const Settings& settings, const Engine& engine) {
-  OUTRIDER_TRY(const auto messages, chat_messages(settings));
-  OUTRIDER_TRY(const std::string prompt, engine.apply_chat_template(messages));
-  return engine.tokenize(prompt, false);  // the template writes its own special tokens
-}
-
 }  // namespace outrider

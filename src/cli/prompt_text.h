@@ -34,8 +34,4 @@ bool wants_chat(const Settings& settings);
 // The text as a user's message after the system message, if there is one, as {role, content}.
 Result<std::vector<std::pair<std::string, std::string>>> chat_messages(const Settings& settings);
 
-// Token ids of the text as a user's message in the model's chat template, after the system message, if there
-// is one. Error: the model has no template, or it refuses.
-Result<std::vector<TokenId>> chat_tokens(const Settings& settings, const Engine& engine);
-
 }  // namespace outrider

@@ -52,6 +52,10 @@ std::map<std::string, std::string> read_environment() {
 
 std::filesystem::path user_cache_directory() { return below(cache_home(), "outrider"); }
 
+std::filesystem::path user_state_directory() {
+  return below(folder_in("XDG_STATE_HOME", below(home(), ".local/state")), "outrider");
+}
+
 HubSite hub_site() {
   HubSite site{.endpoint = text_of("HF_ENDPOINT"), .token = text_of("HF_TOKEN")};
   if (site.endpoint.empty()) site.endpoint = "https://huggingface.co";

@@ -15,6 +15,9 @@ std::map<std::string, std::string> read_environment();
 // $XDG_CACHE_HOME/outrider or ~/.cache/outrider; empty when neither variable is set.
 std::filesystem::path user_cache_directory();
 
+// $XDG_STATE_HOME/outrider or ~/.local/state/outrider; empty when neither variable is set.
+std::filesystem::path user_state_directory();
+
 // Where models come from, by the variables of huggingface_hub.
 struct HubSite {
   std::string endpoint;  // $HF_ENDPOINT or https://huggingface.co

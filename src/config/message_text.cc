@@ -2,6 +2,7 @@
 #include "config/message_text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -48,11 +49,22 @@ std::string single_line(std::string_view text) {
   return result;
 }
 
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
+std::string suggestion(std::string_view name, std::span<const std::string_view> candidates) {
+  constexpr size_t kWrongLetters = 2, kCommonStart = 4;
   const std::string wanted = comparable(name);
-  return *std::min_element(candidates.begin(), candidates.end(), [&](std::string_view a, std::string_view b) {
-    return edit_distance(wanted, comparable(a)) < edit_distance(wanted, comparable(b));
-  });
+  std::string_view nearest;
+  size_t smallest = kWrongLetters + 1;
+  for (const std::string_view candidate : candidates) {
+    const std::string other = comparable(candidate);
+    const bool is_start = std::min(wanted.size(), other.size()) >= kCommonStart &&
+                          (other.starts_with(wanted) || wanted.starts_with(other));
+    const size_t distance = std::min(edit_distance(wanted, other), is_start ? kWrongLetters : SIZE_MAX);
+    // A name of a few letters is near to everything.
+    if (distance >= smallest || distance >= wanted.size()) continue;
+    smallest = distance;
+    nearest = candidate;
+  }
+  return nearest.empty() ? "" : "; did you mean '" + std::string(nearest) + "'?";
 }
 
 std::string folded_name(std::string_view name) {

@@ -12,9 +12,10 @@ namespace outrider {
 // `text` with every line break turned into a space, so that a message from anywhere stays one line.
 std::string single_line(std::string_view text);
 
-// The candidate with the smallest edit distance to `name`; '-' and '_' and letter case count as equal.
-// Precondition: candidates is not empty.
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+// "; did you mean 'CANDIDATE'?" for the candidate that `name` was probably meant to be: at most two letters
+// are wrong, or one name begins with the other. Empty: none is that near. '-' and '_' and letter case count
+// as equal.
+std::string suggestion(std::string_view name, std::span<const std::string_view> candidates);
 
 // Lower case without '-' and '_': how method names are compared.
 std::string folded_name(std::string_view name);

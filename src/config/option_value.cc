@@ -79,8 +79,8 @@ Result<std::string_view> parse_choice(std::string_view text, std::span<const std
   for (const std::string_view choice : choices) {
     if (folded_name(choice) == folded_name(text)) return choice;
   }
-  return usage_error(fmt::format("expected one of {}, found {}; did you mean '{}'?", joined(choices),
-                                 quote(text), nearest_name(text, choices)));
+  return usage_error(
+      fmt::format("expected one of {}, found {}{}", joined(choices), quote(text), suggestion(text, choices)));
 }
 
 }  // namespace outrider

@@ -80,8 +80,7 @@ Error unknown_option_key(std::string_view place, std::string_view key) {
     if (is_key(row)) names.push_back(row.config_key());
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  return input_error(
-      fmt::format("{}: unknown key {}; did you mean '{}'?", place, quote(key), nearest_name(key, views)));
+  return input_error(fmt::format("{}: unknown key {}{}", place, quote(key), suggestion(key, views)));
 }
 
 // The scalars of a node; lists only where the option takes several values.
@@ -206,8 +205,8 @@ class Resolver {
     const std::vector<std::string_view> views(names.begin(), names.end());
     for (const auto& [name, value] : given_.environment) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      settings_.warnings.push_back(fmt::format("environment variable {} is not read; did you mean '{}'?",
-                                               name, nearest_name(name, views)));
+      settings_.warnings.push_back(
+          fmt::format("environment variable {} is not read{}", name, suggestion(name, views)));
     }
   }
 

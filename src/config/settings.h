@@ -68,8 +68,18 @@ struct RemoteTarget {
   std::filesystem::path private_file = {};       // a file with it
 };
 
+// Chats of `generate`, `chat` and `serve`.
+struct ChatOptions {
+  std::filesystem::path chat_template;  // replaces the model's; empty: none
+  std::string chat_template_kwargs;     // a JSON object; empty: none
+  std::string think;                    // "on" or "off"; empty: as the template does by itself
+};
+
 struct GenerateOptions {
   bool asks_chat = false;  // the prompt goes through the chat template
+  // The form of the output, a text or @FILE; empty: free.
+  std::string json_schema, regex, grammar;
+  bool wants_form() const { return !json_schema.empty() || !regex.empty() || !grammar.empty(); }
   bool show_draft = false;
   bool show_tree = false;
 };
@@ -128,8 +138,6 @@ struct ServerOptions {
   std::vector<std::string> allowed_hosts;           // names in Host headers, beyond the names of this machine
   std::vector<std::string> cors_origins;            // of pages elsewhere that may call; "*": all
   std::string model_name;                           // in the API; empty: the name of the folder or file
-  std::filesystem::path chat_template;              // replaces the model's; empty: none
-  std::string chat_template_kwargs;                 // a JSON object; empty: none
   std::optional<Pooling> pooling = Pooling::kLast;  // of embeddings; nullopt: the model ranks texts
   int response_memory = 64;                         // MiB, for conversations of /v1/responses
   int max_queue = 256;                              // requests that wait for a place in the batch
@@ -161,6 +169,7 @@ struct Settings {
   RemoteTarget remote;
 
   // Options of one command, or of one family of commands.
+  ChatOptions chat;
   GenerateOptions generate;
   TokenizeOptions tokenize;
   BenchOptions bench;

@@ -27,8 +27,8 @@ const SpeculativeKey* own_key(std::string_view name) {
 Error unknown_key(std::string_view name) {
   std::vector<std::string_view> names;
   for (const SpeculativeKey& key : speculative_key_table()) names.push_back(key.name);
-  return usage_error(fmt::format("unknown key {}; did you mean '{}'? docs/reference/options.md lists all",
-                                 quote(name), nearest_name(name, names)));
+  return usage_error(fmt::format("unknown key {}{}; docs/reference/options.md lists all", quote(name),
+                                 suggestion(name, names)));
 }
 
 using Setting = SpeculationSetting;

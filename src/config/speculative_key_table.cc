@@ -27,8 +27,8 @@ Result<Method> parse_method(std::string_view text) {
   for (const MethodRow& row : method_table()) {
     if (row.is_named) names.push_back(row.name);
   }
-  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", joined(names),
-                                 quote(text), nearest_name(text, names)));
+  return usage_error(
+      fmt::format("expected a method ({}), found {}{}", joined(names), quote(text), suggestion(text, names)));
 }
 
 constexpr double kMaxToken = std::numeric_limits<TokenId>::max();

@@ -18,7 +18,7 @@ Status assign(Request& request, std::string_view name, std::span<const std::stri
     if (row.member.is_of_request()) names.push_back(row.config_key());
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  return usage_error(fmt::format("no such parameter; did you mean '{}'?", nearest_name(name, views)));
+  return usage_error("no such parameter" + suggestion(name, views));
 }
 
 }  // namespace

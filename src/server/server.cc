@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine_parts.h"
+#include "open/default_sampling.h"
 #include "platform/machine_memory.h"
 #include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
@@ -57,32 +58,14 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .max_batch = parts.max_batch};
 }
 
-bool is_empty(const SamplingChoices& choices) {
-  return !choices.temperature && !choices.top_p && !choices.min_p && !choices.repetition_penalty &&
-         !choices.top_k;
-}
-
-// The defaults of requests: the options given by the user, else what the model recommends, else the defaults
-// of options.
-SamplingParams default_sampling(const ServerParts& parts, const SamplingChoices& recommended) {
-  constexpr SamplingChoices kUntouched = {
-      .temperature = 1.0, .top_p = 1.0, .min_p = 0.0, .repetition_penalty = 1.0, .top_k = 0};
-  SamplingParams sampling = parts.sampling;
-  if (!is_empty(recommended)) {
-    kUntouched.apply_to(sampling);
-    recommended.apply_to(sampling);
-  }
-  parts.sampling_choices.apply_to(sampling);
-  return sampling;
-}
-
 ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
   ServedModel model = served_model(engine.parts());
   model.name = parts.model_name;
   model.created = std::time(nullptr);
   model.template_values = parts.template_values;
   model.pooling = parts.options.pooling;
-  model.sampling = default_sampling(parts, engine.parts().target->config().sampling);
+  model.sampling =
+      default_sampling(parts.sampling, parts.sampling_choices, engine.parts().target->config().sampling);
   if (parts.chat_template) model.set_template(&*parts.chat_template);
   if (!model.template_problem.empty()) log_warning(model.template_problem);
   return model;

@@ -22,7 +22,7 @@ TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
   const Outcome again = run(chat, "printf 'hi\\n/reset\\nhi\\n/stats\\n' |");
   EXPECT_EQ(again.output, once.output + once.output);
   EXPECT_NE(again.errors.find("ngram: 4 tokens"), std::string::npos) << again.errors;
-  EXPECT_NE(run(chat, "echo /rest |").errors.find("unknown command /rest"), std::string::npos);
+  EXPECT_EQ(run(chat, "echo /rest |").output, run(chat, "printf '\"\"\"\\n/rest\\n\"\"\"\\n' |").output);
 }
 
 TEST_F(ProgramTest, GenerateAsksThroughTheTemplateOnlyIfToldTo) {
@@ -46,6 +46,57 @@ TEST_F(ProgramTest, AnUnreadableTemplateBlocksChatsOnly) {
   EXPECT_EQ(run(common).exit_code, 0);
   expect_refused(common + " --chat", 1, "chat-model/tokenizer_config.json: chat template");
   expect_refused(common + " --chat", 1, "--chat-template FILE");
+}
+
+void set_template(const std::string& model, const std::string& text) {
+  const std::filesystem::path file = std::filesystem::path(model) / "tokenizer_config.json";
+  Json config = Json::parse(contents(file));
+  config["chat_template"] = text;
+  std::ofstream(file) << config.dump();
+}
+
+// A chat is sampled as the model's makers ask, unless an option says otherwise; a text goes on greedily.
+TEST_F(ProgramTest, ChatsFollowTheRecommendedSampling) {
+  const std::string model = chat_model();
+  const std::string common = "generate " + model + " --max-tokens 16 --ignore-eos -p hi";
+  const std::string greedy = run(common + " --chat").output, text = run(common).output;
+  std::ofstream(std::filesystem::path(model) / "generation_config.json")
+      << R"({"do_sample": true, "temperature": 3.0, "top_k": 50})";
+  const std::string sampled = run(common + " --chat").output;
+  EXPECT_NE(sampled, greedy);
+  EXPECT_EQ(sampled, run(common + " --chat --temperature 3 --top-k 50").output);
+  EXPECT_EQ(greedy, run(common + " --chat --temperature 0").output);
+  EXPECT_EQ(text, run(common).output);
+  EXPECT_EQ(run("chat " + model + " --max-tokens 16 --ignore-eos", "echo hi |").output, sampled);
+}
+
+TEST_F(ProgramTest, ThinkingIsSwitchedAndShownApart) {
+  const std::string model = chat_model();
+  set_template(model,
+               "{{ messages[0].content }} assistant:{% if enable_thinking is defined and not "
+               "enable_thinking %}no{% else %}<think>{% endif %}{{ style }}");
+  const auto prompt = [&](const std::string& options) {
+    return run_json("generate " + model + " --max-tokens 2 --ignore-eos --json --chat -p hi" +
+                    options)["prompt_token_ids"];
+  };
+  const auto ids = [&](const std::string& text) {
+    return run_json("generate " + model + " --max-tokens 2 --ignore-eos --json -p '" + text +
+                    "'")["prompt_token_ids"];
+  };
+  EXPECT_EQ(prompt(""), ids("hi assistant:<think>"));
+  EXPECT_EQ(prompt(" --think on"), ids("hi assistant:<think>"));
+  EXPECT_EQ(prompt(" --think off"), ids("hi assistant:no"));
+  EXPECT_EQ(prompt(" --think off --chat-template-kwargs '{\"style\": \"x\"}'"), ids("hi assistant:nox"));
+  const std::string other = write("other.jinja", "{{ messages[0].content }}!");
+  EXPECT_EQ(prompt(" --chat-template " + other), ids("hi!"));
+  const std::string chat = "chat " + model + " --max-tokens 8 --ignore-eos";
+  const Outcome thinks = run(chat, "echo hi |"), answers = run(chat + " --think off", "echo hi |");
+  EXPECT_EQ(thinks.output, "\n");
+  EXPECT_FALSE(thinks.errors.empty());
+  EXPECT_GT(answers.output.size(), 1u);
+  EXPECT_EQ(answers.errors, "");
+  EXPECT_EQ(run(chat, "printf '/think off\\nhi\\n' |").output, answers.output);
+  expect_refused("generate " + model + " --chat -p hi --think maybe", 2, "on");
 }
 
 TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {

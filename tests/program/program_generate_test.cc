@@ -280,5 +280,20 @@ TEST_F(ProgramTest, ColourOnATerminalUnlessRefused) {
   EXPECT_EQ(on_terminal("NO_COLOR=1", "--show-tree").find("\x1b["), std::string::npos);
 }
 
+TEST_F(ProgramTest, GenerateHoldsAForm) {
+  const std::string common = "generate " + kModel + " --max-tokens 40 -p 'The dog'";
+  EXPECT_EQ(run(common + " --regex '(ab){3}'").output, "ababab\n");
+  EXPECT_EQ(run(common + " --grammar 'root ::= \"yes\" \" sir\"'").output, "yes sir\n");
+  const std::string schema = write("schema.json", R"({"const": {"a": [1, true]}})");
+  const std::string json = run(common + " --json-schema @" + schema).output;
+  EXPECT_EQ(Json::parse(json, nullptr, false), Json::parse(R"({"a": [1, true]})")) << json;
+  EXPECT_EQ(run(common + " --regex '(ab){3}' --speculative ngram").output, "ababab\n");
+  EXPECT_EQ(run("generate " + chat_model() + " --chat --max-tokens 40 -p hi --regex '(ab){3}'").output,
+            "ababab\n");
+  expect_refused(common + " --regex a --grammar 'root ::= \"a\"'", 2, "found --regex and --grammar");
+  expect_refused(common + " --regex '('", 1, "--regex: ");
+  expect_refused(common + " --json-schema @none.json", 1, "none.json");
+}
+
 }  // namespace
 }  // namespace outrider

@@ -1,104 +1,209 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <iostream>
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/interrupt_guard.h"
+#include "cli/answer_view.h"
 #include "cli/commands/chat_partner.h"
 #include "cli/commands/commands.h"
+#include "cli/conversation.h"
+#include "cli/line_reader.h"
 #include "cli/terminal.h"
+#include "config/environment.h"
+#include "platform/durable_file.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kHelp =
     "/reset         start a new conversation\n"
+    "/regen         answer the last message again, in other words if the temperature allows\n"
+    "/system TEXT   set the system message; without TEXT none\n"
+    "/think on|off  let the model think before it answers, or not\n"
+    "/save FILE     write the conversation as JSON; /load FILE reads it\n"
     "/private TEXT  say TEXT; the rest of the conversation is not shown to --server\n"
     "/stats         figures of the last answer\n"
     "/exit          leave (or Ctrl-D)\n"
-    "Ctrl-C stops an answer.\n";
-constexpr std::string_view kPrivate = "/private ";
+    "A text between two lines of \"\"\" may have several lines, and a pasted text keeps its own. A line that "
+    "begins\n"
+    "with / and is no command is said. Ctrl-C ends an answer, or clears a line; Ctrl-R searches in earlier "
+    "lines.\n";
+
+// The file of the lines that were said; empty where it cannot be kept.
+std::filesystem::path history_file() {
+  const std::filesystem::path folder = user_state_directory();
+  if (folder.empty() || !make_directories(folder).ok()) return {};
+  return folder / "chat_history";
+}
 
 class Chat {
  public:
-  Chat(ChatPartner& partner, const Settings& settings) : partner_(partner), settings_(settings) { reset(); }
+  Chat(ChatPartner& partner, const Settings& settings)
+      : partner_(partner), is_interactive_(input_is_terminal()), most_tokens_(settings.request.max_tokens) {
+    conversation_.set_system(settings.system_message.value_or(""));
+    partner_.begin();
+  }
 
   Status run() {
-    const bool interactive = input_is_terminal();
-    if (interactive) write_error_text("/help lists the commands\n");
-    std::string line;
-    while (read_line(line, interactive)) {
-      if (line.empty()) continue;
-      if (line == "/exit") return {};
-      const bool is_private = line.starts_with(kPrivate);
-      if (line.starts_with('/') && !is_private) {
-        command(line);
-        continue;
-      }
-      const Status answered = answer(line.substr(is_private ? kPrivate.size() : 0), is_private);
-      if (answered.ok()) continue;
-      if (!interactive) return answered;
-      write_error_line(answered.error().message);
+    const std::unique_ptr<LineReader> reader =
+        LineReader::open(is_interactive_ ? history_file() : std::filesystem::path());
+    if (is_interactive_) write_error_text("/help lists the commands\n");
+    std::string text;
+    while (!is_over_) {
+      const LineEnd end = read_message(*reader, text);
+      if (end == LineEnd::kEndOfInput) return {};
+      if (end == LineEnd::kInterrupted || text.empty()) continue;
+      if (!text.starts_with("/private ")) reader->remember(text);
+      const Status done = take(text);
+      if (done.ok()) continue;
+      if (!is_interactive_) return done;
+      write_error_line(done.error().message);
     }
     return {};
   }
 
  private:
-  static bool read_line(std::string& line, bool interactive) {
-    if (interactive) write_error_text("> ");
-    if (!std::getline(std::cin, line)) return false;
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    return true;
-  }
-
-  void reset() {
-    partner_.begin();
-    messages_.clear();
-    last_.reset();
-    const std::string system = settings_.system_message.value_or("");
-    if (!system.empty()) messages_.emplace_back("system", system);
-  }
-
-  void command(const std::string& line) {
-    if (line == "/reset") {
-      reset();
-    } else if (line == "/stats") {
-      write_error_text(last_ ? partner_.statistics(*last_) : "nothing was answered yet\n");
-    } else if (line == "/help") {
-      write_error_text(kHelp);
-    } else {
-      write_error_text(
-          fmt::format("unknown command {}; commands: /reset /private TEXT /stats /help /exit\n", line));
+  // A command, or what is said to the model.
+  Status take(const std::string& text) {
+    const size_t space = std::min(text.find_first_of(" \n"), text.size());
+    const std::string_view word = std::string_view(text).substr(0, space);
+    const std::string rest = space < text.size() ? text.substr(space + 1) : "";
+    for (const Command& command : commands()) {
+      if (command.name == word && (command.takes_text || rest.empty())) return (this->*command.run)(rest);
     }
+    return say(text, /*is_private=*/false);
   }
 
-  Status answer(const std::string& text, bool is_private) {
-    messages_.emplace_back("user", text);
+  Status say(const std::string& text, bool is_private) {
+    conversation_.add("user", text);
+    index_ = 0;
+    const Status answered = answer(is_private);
+    if (!answered.ok()) conversation_.drop_last();
+    return answered;
+  }
+
+  Status answer(bool is_private) {
     const InterruptGuard guard({SIGINT});
-    auto timed = partner_.answer(messages_, is_private);
-    if (!timed.ok()) {
-      messages_.pop_back();
-      return timed.error();
-    }
+    AnswerView view;
+    auto answer =
+        partner_.answer({.messages = conversation_.messages(), .is_private = is_private, .index = index_},
+                        [&](const MessageDelta& delta) { view.show(delta); });
+    view.finish();
+    if (!answer.ok()) return answer.error();
     write_output("\n");
     std::fflush(stdout);
-    messages_.emplace_back("assistant", timed->completion.text);
-    last_ = std::move(timed).value();
+    conversation_.add("assistant", answer->content);
+    last_ = std::move(answer->timed);
+    if (is_interactive_) say_how_it_ended(last_->completion);
     return {};
   }
 
+  void say_how_it_ended(const Completion& completion) const {
+    if (completion.finish_reason == FinishReason::kCancelled) write_error_text("(stopped)\n");
+    if (completion.finish_reason != FinishReason::kLength) return;
+    const auto count = static_cast<int64_t>(completion.tokens.size());
+    write_error_text(
+        count >= most_tokens_
+            ? fmt::format("(cut after {} tokens; --max-tokens allows more)\n", count)
+            : "(cut where the context ends; /reset starts a new conversation, --ctx holds more)\n");
+  }
+
+  Status reset(const std::string&) {
+    conversation_.clear();
+    last_.reset();
+    partner_.begin();
+    return {};
+  }
+
+  Status answer_again(const std::string&) {
+    if (!conversation_.ends_with("assistant")) return input_error("nothing was answered yet");
+    const std::string before = conversation_.messages().back().second;
+    conversation_.drop_last();
+    ++index_;
+    const Status answered = answer(/*is_private=*/false);
+    if (!answered.ok()) conversation_.add("assistant", before);
+    return answered;
+  }
+
+  Status set_system(const std::string& text) {
+    conversation_.set_system(text);
+    return {};
+  }
+
+  Status think(const std::string& how) {
+    if (how != "on" && how != "off") return usage_error("expected /think on or /think off");
+    return partner_.think(how == "on");
+  }
+
+  Status save(const std::string& file) {
+    OUTRIDER_RETURN_IF_ERROR(conversation_.save(file));
+    write_error_text(fmt::format("wrote {} messages\n", conversation_.messages().size()));
+    return {};
+  }
+
+  Status load(const std::string& file) {
+    OUTRIDER_RETURN_IF_ERROR(conversation_.load(file));
+    partner_.begin();
+    write_error_text(fmt::format("read {} messages\n", conversation_.messages().size()));
+    return {};
+  }
+
+  Status say_privately(const std::string& text) { return say(text, /*is_private=*/true); }
+
+  Status show_statistics(const std::string&) {
+    write_error_text(last_ ? partner_.statistics(*last_) : "nothing was answered yet\n");
+    return {};
+  }
+
+  Status show_help(const std::string&) {
+    write_error_text(kHelp);
+    return {};
+  }
+
+  Status leave(const std::string&) {
+    is_over_ = true;
+    return {};
+  }
+
+  struct Command {
+    std::string_view name;
+    bool takes_text;
+    Status (Chat::*run)(const std::string& text);
+  };
+  static std::span<const Command> commands();
+
   ChatPartner& partner_;
-  const Settings& settings_;
-  std::vector<std::pair<std::string, std::string>> messages_;  // role, content
+  bool is_interactive_;
+  int64_t most_tokens_;  // of an answer
+  bool is_over_ = false;
+  Conversation conversation_;
+  uint64_t index_ = 0;  // number of the last answer among the answers to one message
   std::optional<TimedCompletion> last_;
 };
+
+std::span<const Chat::Command> Chat::commands() {
+  static constexpr Command kCommands[] = {{"/reset", false, &Chat::reset},
+                                          {"/regen", false, &Chat::answer_again},
+                                          {"/system", true, &Chat::set_system},
+                                          {"/think", true, &Chat::think},
+                                          {"/save", true, &Chat::save},
+                                          {"/load", true, &Chat::load},
+                                          {"/private", true, &Chat::say_privately},
+                                          {"/stats", false, &Chat::show_statistics},
+                                          {"/help", false, &Chat::show_help},
+                                          {"/exit", false, &Chat::leave}};
+  return kCommands;
+}
 
 }  // namespace
 

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "base/interrupt_guard.h"
+#include "cli/chat_model.h"
 #include "cli/commands/remote_text.h"
 #include "cli/reports/draft_view.h"
 #include "cli/terminal.h"
 #include "open/parts.h"
+#include "server/api/answers/message_parser.h"
 
 namespace outrider {
 namespace {
@@ -24,15 +26,19 @@ std::vector<Message> greeting() { return {{"user", "hello"}}; }
 
 class LocalPartner final : public ChatPartner {
  public:
-  LocalPartner(const Settings& settings, std::unique_ptr<Engine> engine)
-      : settings_(settings), engine_(std::move(engine)) {}
+  LocalPartner(const Settings& settings, std::unique_ptr<Engine> engine, std::unique_ptr<ChatModel> model)
+      : settings_(settings), engine_(std::move(engine)), model_(std::move(model)) {}
 
   Status check() const override {
-    const auto text = engine_->apply_chat_template(greeting());
-    return text.ok() ? Status() : Status(text.error());
+    const auto spec = model_->spec_of(greeting(), {});
+    return spec.ok() ? Status() : Status(spec.error());
   }
   void begin() override {}
-  Result<TimedCompletion> answer(Messages messages, bool is_private) override;
+  Result<PartnerAnswer> answer(const ChatQuestion& question, const AnswerSink& sink) override;
+  Status think(bool thinks) override {
+    set_thinking(model_->values(), thinks);
+    return {};
+  }
   std::string statistics(const TimedCompletion& timed) const override {
     return statistics_line(timed.completion, timed.tokens_per_second()) + "\n";
   }
@@ -40,24 +46,29 @@ class LocalPartner final : public ChatPartner {
  private:
   const Settings& settings_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ChatModel> model_;  // uses the engine
 };
 
 // No message leaves this machine, private or not.
-Result<TimedCompletion> LocalPartner::answer(Messages messages, bool /*is_private*/) {
-  OUTRIDER_TRY(const std::string prompt, engine_->apply_chat_template(messages));
-  Request request = settings_.request;
-  request.prompt = engine_->tokenize(prompt, false);  // the template writes its own special tokens
+Result<PartnerAnswer> LocalPartner::answer(const ChatQuestion& question, const AnswerSink& sink) {
+  OUTRIDER_TRY(ChatSpec spec, model_->spec_of(question.messages, settings_.request));
+  spec.request.sample_index = question.index;
   const int64_t context = engine_->info().context;
-  if (static_cast<int64_t>(request.prompt.size()) >= context) {
+  if (static_cast<int64_t>(spec.request.prompt.size()) >= context) {
     return resource_error(
         fmt::format("the conversation has {} tokens and the context holds {}; /reset starts a new one",
-                    request.prompt.size(), context));
+                    spec.request.prompt.size(), context));
   }
-  return generate_timed(*engine_, std::move(request), [this](RequestId id, const Progress& progress) {
-    write_output(progress.text);
-    std::fflush(stdout);
+  PartnerAnswer answer;
+  MessageParser parser(spec);
+  const auto show = [&](RequestId id, const Progress& progress) {
+    const MessageDelta delta = parser.push(progress.text, progress.tokens, progress.completion != nullptr);
+    answer.content += delta.content;
+    sink(delta);
     if (InterruptGuard::interrupted() && progress.completion == nullptr) engine_->cancel(id);
-  });
+  };
+  OUTRIDER_TRY(answer.timed, generate_timed(*engine_, std::move(spec.request), show));
+  return answer;
 }
 
 // Drafts here, and a server decodes.
@@ -74,11 +85,14 @@ class RemotePartner final : public ChatPartner {
     return text.ok() ? Status() : Status(text.error());
   }
   void begin() override { safe_.reset(); }
-  Result<TimedCompletion> answer(Messages messages, bool is_private) override;
+  Result<PartnerAnswer> answer(const ChatQuestion& question, const AnswerSink& sink) override;
+  Status think(bool) override {
+    return usage_error("expected a model on this machine, found one on a server");
+  }
   std::string statistics(const TimedCompletion& timed) const override;
 
  private:
-  Result<DividedChat> render(Messages messages, bool is_private) const;
+  Result<DividedChat> render(const ChatQuestion& question) const;
 
   const Settings& settings_;
   DraftingParts parts_;
@@ -87,14 +101,14 @@ class RemotePartner final : public ChatPartner {
 };
 
 // The first private message settles the text before it, with which all later prompts begin.
-Result<DividedChat> RemotePartner::render(Messages messages, bool is_private) const {
-  if (is_private && !safe_) {
-    std::vector<Message> chat(messages.begin(), messages.end());
+Result<DividedChat> RemotePartner::render(const ChatQuestion& question) const {
+  if (question.is_private && !safe_) {
+    std::vector<Message> chat(question.messages.begin(), question.messages.end());
     const std::string hidden = std::exchange(chat.back().second, "");
     return render_private_chat(parts_.chat, chat, hidden);
   }
   DividedChat chat;
-  OUTRIDER_TRY(chat.text, render_plain_chat(parts_.chat, messages, true));
+  OUTRIDER_TRY(chat.text, render_plain_chat(parts_.chat, question.messages, true));
   chat.safe = safe_ ? safe_->size() : chat.text.size();
   if (!safe_ || chat.text.starts_with(*safe_)) return chat;
   return input_error(
@@ -102,14 +116,17 @@ Result<DividedChat> RemotePartner::render(Messages messages, bool is_private) co
       "/reset starts a new conversation");
 }
 
-Result<TimedCompletion> RemotePartner::answer(Messages messages, bool is_private) {
-  OUTRIDER_TRY(const DividedChat chat, render(messages, is_private));
+// The text is written while it comes, as `generate --server` writes it.
+Result<PartnerAnswer> RemotePartner::answer(const ChatQuestion& question, const AnswerSink&) {
+  OUTRIDER_TRY(const DividedChat chat, render(question));
   const std::string_view text = chat.text;
   DividedPrompt prompt = divided(parts_, text.substr(0, chat.safe), text.substr(chat.safe), false);
-  prompt.is_private = is_private || safe_.has_value();
-  OUTRIDER_TRY(TimedCompletion timed, write_remotely(settings_, decoder_, prompt));
+  prompt.is_private = question.is_private || safe_.has_value();
+  PartnerAnswer answer;
+  OUTRIDER_TRY(answer.timed, write_remotely(settings_, decoder_, prompt));
+  answer.content = answer.timed.completion.text;
   if (prompt.is_private) safe_ = text.substr(0, chat.safe);
-  return timed;
+  return answer;
 }
 
 std::string RemotePartner::statistics(const TimedCompletion& timed) const {
@@ -126,7 +143,9 @@ Result<std::unique_ptr<ChatPartner>> open_chat_partner(const Settings& settings)
   if (settings.remote.url.empty()) {
     OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
     OUTRIDER_TRY(std::unique_ptr<Engine> engine, open_engine(std::move(names)));
-    return std::unique_ptr<ChatPartner>(std::make_unique<LocalPartner>(settings, std::move(engine)));
+    OUTRIDER_TRY(std::unique_ptr<ChatModel> model, ChatModel::create(settings, *engine));
+    return std::unique_ptr<ChatPartner>(
+        std::make_unique<LocalPartner>(settings, std::move(engine), std::move(model)));
   }
   OUTRIDER_TRY(const DraftingServer server, server_of(settings.remote));
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kPlain));

@@ -168,8 +168,7 @@ class CommandParser {
     const std::string name = extra.substr(0, extra.find('='));
     if (const CommandRow* other = relative_with(*command_, name.substr(std::min<size_t>(2, name.size()))))
       return misplaced(*other, name);
-    return usage_error(
-        fmt::format("unknown option {}; did you mean '{}'?", quote(name), nearest_name(name, views)));
+    return usage_error(fmt::format("unknown option {}{}", quote(name), suggestion(name, views)));
   }
 
   // An option of a command with the same first word.
@@ -239,8 +238,8 @@ Status check_command(std::string_view name) {
   std::vector<std::string_view> names;
   for (const CommandRow& row : command_table()) names.push_back(row.name.substr(0, row.name.find(' ')));
   if (std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("-")) return {};
-  return usage_error(fmt::format("unknown command {}; did you mean '{}'? commands: {}", quote(name),
-                                 nearest_name(name, names), joined(names)));
+  return usage_error(
+      fmt::format("unknown command {}{}; commands: {}", quote(name), suggestion(name, names), joined(names)));
 }
 
 Status run(int argc, const char* const* argv) {

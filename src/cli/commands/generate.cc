@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/chat_model.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/remote_generate.h"
 #include "cli/prompt_text.h"
@@ -32,6 +33,22 @@ Status check_views(const Settings& settings) {
   return settings.trace_file.empty() ? Status() : check_trace_file(settings.trace_file);
 }
 
+// The prompt, and the form that its output has to have. `model` may be null for neither chat nor form.
+Result<Request> request_of(const Settings& settings, const Engine& engine, const ChatModel* model) {
+  ChatSpec spec;
+  if (wants_chat(settings)) {
+    OUTRIDER_TRY(const auto messages, chat_messages(settings));
+    OUTRIDER_TRY(spec, model->spec_of(messages, settings.request));
+    spec.request.skip_special = settings.request.skip_special;  // the text is shown as it is
+  } else {
+    spec.request = settings.request;
+    OUTRIDER_TRY(spec.request.prompt, input_tokens(settings, engine));
+    if (model != nullptr) spec.model = &model->served();
+  }
+  if (model != nullptr) OUTRIDER_RETURN_IF_ERROR(set_form(settings.generate, spec));
+  return std::move(spec.request);
+}
+
 void print_tree(const Engine& engine, const StepTrace& trace, bool colour) {
   write_output(tree_view(engine, trace, colour) + "\n");
   std::fflush(stdout);
@@ -51,9 +68,11 @@ Status run_generate(const Settings& settings) {
   const std::unique_ptr<Engine> engine = Engine::assemble(std::move(parts));
   OUTRIDER_TRY(const std::optional<OtherVocabulary> vocabulary, other_vocabulary(files));
   if (vocabulary) write_error_line(vocabulary->text());
-  Request request = settings.request;
-  OUTRIDER_TRY(request.prompt,
-               wants_chat(settings) ? chat_tokens(settings, *engine) : input_tokens(settings, *engine));
+  std::unique_ptr<ChatModel> model;  // of chats and forms, which it has to outlive
+  if (wants_chat(settings) || settings.generate.wants_form()) {
+    OUTRIDER_TRY(model, ChatModel::create(settings, *engine));
+  }
+  OUTRIDER_TRY(const Request request, request_of(settings, *engine, model.get()));
 
   const bool colour = output_takes_colour();
   MarkedStream marked(*engine, colour);

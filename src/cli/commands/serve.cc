@@ -12,14 +12,13 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cli/chat_model.h"
 #include "cli/commands/commands.h"
-#include "cli/prompt_text.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
+#include "open/default_sampling.h"
 #include "open/drafter_report.h"
 #include "open/parts.h"
-#include "server/api/api_limits.h"
-#include "server/api/requests/template_values.h"
 #include "server/page/chat_html.h"
 #include "server/server.h"
 
@@ -40,39 +39,6 @@ void raise_file_limit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// The sampling parameters that were set by an option, a file or the environment.
-SamplingChoices sampling_choices(const Settings& settings) {
-  const SamplingParams& asked = settings.request.sampling;
-  const auto given = [&](std::string_view name) { return settings.origins.contains(name); };
-  SamplingChoices choices;
-  if (given("temperature")) choices.temperature = asked.temperature;
-  if (given("top-p")) choices.top_p = asked.top_p;
-  if (given("top-k")) choices.top_k = asked.top_k;
-  if (given("min-p")) choices.min_p = asked.min_p;
-  if (given("repetition-penalty")) choices.repetition_penalty = asked.repetition_penalty;
-  return choices;
-}
-
-Result<TemplateValues> template_values(const std::string& json) {
-  if (json.empty()) return TemplateValues();
-  const auto fail = [](const ApiError& error) {
-    return usage_error("--chat-template-kwargs: " + error.message);
-  };
-  const auto body = RequestBody::parse(json, ApiLimits().json_depth);
-  if (!body.ok()) return fail(body.error());
-  auto values = read_template_values(body->root());
-  return values.ok() ? Result<TemplateValues>(std::move(values).value()) : fail(values.error());
-}
-
-Status read_template_options(const ServerOptions& options, ServerParts& parts) {
-  if (!options.chat_template.empty()) {
-    OUTRIDER_TRY(const std::string source, read_text_file(options.chat_template));
-    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(source));
-  }
-  OUTRIDER_TRY(parts.template_values, template_values(options.chat_template_kwargs));
-  return {};
 }
 
 // Says which drafters failed, and what other tokens of a draft model mean for it.
@@ -108,8 +74,10 @@ Status run_serve(const Settings& settings) {
   parts.model_name = model_name(settings, names.options.model);
   parts.max_batch = names.options.max_batch;
   parts.sampling = settings.request.sampling;
-  parts.sampling_choices = sampling_choices(settings);
-  OUTRIDER_RETURN_IF_ERROR(read_template_options(settings.server, parts));
+  parts.sampling_choices = given_choices(settings);
+  OUTRIDER_TRY(ChatInputs chat, read_chat_options(settings.chat));
+  parts.chat_template = std::move(chat.chat_template);
+  parts.template_values = std::move(chat.values);
   parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));

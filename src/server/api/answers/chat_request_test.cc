@@ -145,6 +145,14 @@ TEST(ChatPrompt, JoinsTheSystemMessageWhereTheTemplateRefusesIt) {
   EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"}]})"), "[user:s]");
 }
 
+TEST(ChatPrompt, TemplatesThatNeedToolsGetAnEmptyList) {
+  const TestServedModel model(
+      "{% for t in tools %}<{{ t.function.name }}>{% endfor %}"
+      "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}");
+  EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"}]})"),
+            "[system:s][user:u]");
+}
+
 TEST(ChatPrompt, TemplatesGetNoContentOnlyIfTheyTakeIt) {
   const std::string rest =
       "{{ m.tool_calls | tojson if m.tool_calls }}{% endfor %}{{ tools | tojson if tools }}";

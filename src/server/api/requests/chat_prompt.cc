@@ -110,6 +110,7 @@ ChatContext template_context(const ChatInput& input, const ServedModel& model) {
   context.input_marker = model.tokenizer.get();
   context.thinking_in_parts = model.template_abilities.reads_thinking_parts;
   if (model.template_abilities.shows_tools) context.tools_json = input.tools.json;
+  if (context.tools_json.empty() && model.template_abilities.needs_tools) context.tools_json = "[]";
   return context;
 }
 

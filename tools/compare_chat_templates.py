@@ -153,6 +153,14 @@ def split_calls(messages):
     return written
 
 
+def calls_after_text(messages):
+    written = []
+    for message in messages:
+        calls = message.pop("tool_calls", None) if message["content"] else None
+        written += [message, assistant(None, tool_calls=calls)] if calls else [message]
+    return written
+
+
 def call_text_as_thinking(messages):
     for message in messages:
         if message.get("tool_calls") and message.get("reasoning_content") and message["content"]:
@@ -199,7 +207,8 @@ def with_instructions(messages, instructions):
 
 
 RULES = {"calls as text": calls_as_text, "lone results": lambda messages: calls_as_text(messages, lone_alone=True),
-         "ids": short_ids, "several calls": split_calls, "text as thinking": call_text_as_thinking,
+         "ids": short_ids, "several calls": split_calls, "calls after text": calls_after_text,
+         "text as thinking": call_text_as_thinking,
          "late system": late_system_moved, "system": first_system_moved, "neighbours": neighbours_joined}
 
 

@@ -109,6 +109,7 @@ void find_call_abilities(const AbilityProbe& probe, TemplateAbilities& abilities
                                          probe_result(kCallId, kResultMark), probe_message("user", "z")};
   abilities.shows_lone_results = probe.shows(lone, {kResultMark}, kTools);
   std::vector<ChatMessage> thoughtful = probe_calls(std::string(kFirstMark));
+  abilities.shows_call_after_text = has_call(probe.render(thoughtful, kTools));
   abilities.takes_call_text = !probe.render(thoughtful, kTools).empty();
   thoughtful[1].reasoning_content = kThinkingMark;
   abilities.takes_call_text = !abilities.takes_call_text || !probe.render(thoughtful, kTools).empty();

@@ -53,7 +53,7 @@ ApiStatus cut_at_mark(const ChatMessage& last, const Tokenizer& tokenizer, std::
   // The template may print the content more than once.
   while (text.find(kContinueMark) == std::string_view::npos &&
          (place = rendered.find(kContinueMark)) != std::string::npos)
-    rendered.erase(place, kContinueMark.size());
+    rendered.erase(place, kContinueMark.size() + (keeps_space ? 1 : 0));
   return api_ok();
 }
 

@@ -21,6 +21,7 @@ constexpr std::string_view kResultMark = "outrider-probe-result";
 constexpr std::string_view kTools =
     R"([{"type":"function","function":{"name":"outrider_probe_tool","description":"d",)"
     R"("parameters":{"type":"object","properties":{"a":{"type":"string","description":"d"}}}}}])";
+constexpr std::string_view kNoTools = "[]";
 // The only kind of id that Mistral's templates accept, and the kind of other servers.
 constexpr const char* kCallId = "abcdefghi";
 constexpr const char* kOtherCallId = "jklmnopqr";
@@ -33,7 +34,12 @@ bool contains(std::string_view text, std::string_view word) {
 class AbilityProbe {
  public:
   AbilityProbe(const ChatTemplate& chat_template, const std::string& bos_token, const std::string& eos_token)
-      : template_(chat_template), bos_(bos_token), eos_(eos_token) {}
+      : template_(chat_template), bos_(bos_token), eos_(eos_token) {
+    const std::vector<ChatMessage> question = {{.role = "user", .content = "x"}};
+    needs_tools_ = render(question).empty() && !render(question, kNoTools).empty();
+  }
+
+  bool needs_tools() const { return needs_tools_; }
 
   // The prompt; empty if the template refuses the conversation.
   std::string render(std::vector<ChatMessage> messages, std::string_view tools = "",
@@ -42,7 +48,7 @@ class AbilityProbe {
     context.messages = std::move(messages);
     context.bos_token = bos_;
     context.eos_token = eos_;
-    context.tools_json = tools;
+    context.tools_json = tools.empty() && needs_tools_ ? kNoTools : tools;
     context.thinking_in_parts = thinks_in_parts;
     Result<std::string> rendered = template_.render(context);
     return rendered.ok() ? std::move(rendered).value() : std::string();
@@ -59,6 +65,7 @@ class AbilityProbe {
   const ChatTemplate& template_;
   const std::string& bos_;
   const std::string& eos_;
+  bool needs_tools_ = false;
 };
 
 ChatMessage probe_message(std::string_view role, std::string_view text) {
@@ -102,6 +109,7 @@ void find_call_abilities(const AbilityProbe& probe, TemplateAbilities& abilities
                                          probe_result(kCallId, kResultMark), probe_message("user", "z")};
   abilities.shows_lone_results = probe.shows(lone, {kResultMark}, kTools);
   std::vector<ChatMessage> thoughtful = probe_calls(std::string(kFirstMark));
+  abilities.shows_call_after_text = has_call(probe.render(thoughtful, kTools));
   abilities.takes_call_text = !probe.render(thoughtful, kTools).empty();
   thoughtful[1].reasoning_content = kThinkingMark;
   abilities.takes_call_text = !abilities.takes_call_text || !probe.render(thoughtful, kTools).empty();
@@ -127,6 +135,7 @@ TemplateAbilities find_abilities(const ChatTemplate& chat_template, const std::s
   const ChatMessage system = probe_message("system", kSystemMark), late = probe_message("system", kLateMark),
                     user = probe_message("user", "x"), assistant = probe_message("assistant", "y");
   TemplateAbilities abilities;
+  abilities.needs_tools = probe.needs_tools();
   abilities.shows_system = probe.shows({system, user}, {kSystemMark});
   abilities.shows_tools = contains(probe.render({user}, kTools), kToolMark);
   const std::string without_content = probe.render(probe_calls(std::nullopt), kTools);

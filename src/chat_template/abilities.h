@@ -17,6 +17,8 @@ struct TemplateAbilities {
   bool shows_lone_results = true;     // results of calls that are not in the conversation
   bool takes_any_id = true;           // ids of calls of any form
   bool takes_call_text = true;        // a text beside thinking and a call
+  bool shows_call_after_text = true;  // a call in a message that has a text, too
+  bool needs_tools = false;           // a conversation without tools wants an empty list of them
   bool reads_thinking_parts = false;  // earlier thinking as a part of the content, and not as a member
 };
 

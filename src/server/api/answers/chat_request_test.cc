@@ -87,6 +87,8 @@ TEST(ChatPrompt, CutsBehindTheMessageThatIsContinued) {
       "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}<|im_end|>{% endfor %}";
   EXPECT_EQ(continued(kTrims, "end "), "[user]Q<|im_end|>[assistant]end");
   EXPECT_EQ(continued(kTrims, "a\u00a0\n"), "[user]Q<|im_end|>[assistant]a");
+  constexpr std::string_view kTwice = "{% for m in messages %}{{ m.content }}|{{ m.content }}/{% endfor %}";
+  EXPECT_EQ(continued(kTwice, "a "), "Q|Q/a |a ");
   constexpr std::string_view kDrops = "{% for m in messages %}{{ m.content[:2] }}|{% endfor %}";
   EXPECT_THAT(continued(kDrops, "abc"), HasSubstr("refused: continue_final_message"));
 }
@@ -143,6 +145,14 @@ TEST(ChatPrompt, JoinsTheSystemMessageWhereTheTemplateRefusesIt) {
   EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"}]})"),
             "[user:s\n\nu]");
   EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"}]})"), "[user:s]");
+}
+
+TEST(ChatPrompt, TemplatesThatNeedToolsGetAnEmptyList) {
+  const TestServedModel model(
+      "{% for t in tools %}<{{ t.function.name }}>{% endfor %}"
+      "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}");
+  EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"}]})"),
+            "[system:s][user:u]");
 }
 
 TEST(ChatPrompt, TemplatesGetNoContentOnlyIfTheyTakeIt) {
@@ -460,6 +470,20 @@ TEST(History, SeveralCallsFollowOneAnotherWhereOneIsShown) {
   EXPECT_EQ(after_tools(
                 shown(hiding.replace(hiding.find(loop), loop.size(), "(m.tool_calls or [])[:1]"), messages)),
             expected);
+}
+
+// DeepSeek R1's template prints the text or the calls of a message.
+TEST(History, ATextComesBeforeItsCallWhereOneIsShown) {
+  const std::string either = refusing("false");
+  std::string hiding = either;
+  const std::string loop = "m.tool_calls or []";
+  hiding.replace(hiding.find(loop), loop.size(), "(m.tool_calls or [] if not m.content else [])");
+  const std::string messages = said("user", "u") + "," +
+                               called(call_of("1", "1"), R"("content":"I look.",)") + "," +
+                               result_of("1", "one");
+  EXPECT_EQ(after_tools(shown(hiding, messages)),
+            "[user:u][assistant:I look.][assistant:1={\"a\": 1}][tool:one1]");
+  EXPECT_EQ(after_tools(shown(either, messages)), "[user:u][assistant:I look.1={\"a\": 1}][tool:one1]");
 }
 
 TEST(History, ResultsWithoutCallsAreTold) {

@@ -53,7 +53,7 @@ ApiStatus cut_at_mark(const ChatMessage& last, const Tokenizer& tokenizer, std::
   // The template may print the content more than once.
   while (text.find(kContinueMark) == std::string_view::npos &&
          (place = rendered.find(kContinueMark)) != std::string::npos)
-    rendered.erase(place, kContinueMark.size());
+    rendered.erase(place, kContinueMark.size() + (keeps_space ? 1 : 0));
   return api_ok();
 }
 
@@ -110,6 +110,7 @@ ChatContext template_context(const ChatInput& input, const ServedModel& model) {
   context.input_marker = model.tokenizer.get();
   context.thinking_in_parts = model.template_abilities.reads_thinking_parts;
   if (model.template_abilities.shows_tools) context.tools_json = input.tools.json;
+  if (context.tools_json.empty() && model.template_abilities.needs_tools) context.tools_json = "[]";
   return context;
 }
 

@@ -161,6 +161,20 @@ void split_calls(std::vector<ChatMessage>& messages) {
   messages = std::move(written);
 }
 
+// The text beside a call becomes a message before it.
+void split_call_text(std::vector<ChatMessage>& messages) {
+  std::vector<ChatMessage> written;
+  for (ChatMessage& message : messages) {
+    const bool has_both = !message.tool_calls.empty() && !message.content.value_or("").empty();
+    std::vector<ChatToolCall> calls =
+        has_both ? std::exchange(message.tool_calls, {}) : std::vector<ChatToolCall>();
+    written.push_back(std::move(message));
+    if (has_both)
+      written.push_back({.role = "assistant", .content = std::nullopt, .tool_calls = std::move(calls)});
+  }
+  messages = std::move(written);
+}
+
 // The text beside a call becomes the end of the thinking before it.
 void move_call_text(std::vector<ChatMessage>& messages) {
   for (ChatMessage& message : messages) {
@@ -267,6 +281,7 @@ void rewrite_hidden_parts(std::vector<ChatMessage>& messages, const ToolUse& too
     if (!abilities.shows_lone_results) write_lone_results(messages);
     if (!abilities.takes_any_id) shorten_ids(messages);
     if (!abilities.shows_several_calls) split_calls(messages);
+    if (!abilities.shows_call_after_text) split_call_text(messages);
     if (!abilities.takes_call_text) move_call_text(messages);
   }
   if (!abilities.shows_late_system) move_late_system(messages);

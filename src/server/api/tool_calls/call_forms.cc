@@ -19,14 +19,39 @@ constexpr CallSpelling objects(Order order, bool is_closed = true) {
           .is_closed = is_closed};
 }
 
-// <parameter name="KEY" string="true">, with a token before each name of a tag.
-constexpr std::string_view kDsmlBegin = "<｜DSML｜invoke name=\"";
-constexpr TagMarks kDsml = {.name_end = "\">",
-                            .key_open = "<｜DSML｜parameter name=\"",
-                            .key_close = "\">",
-                            .kind = "\" string=\"",
-                            .value_close = "</｜DSML｜parameter>",
-                            .call_end = "</｜DSML｜invoke>"};
+// DeepSeek V3.2 and V4: <parameter name="KEY" string="true">, with a token before each name of a tag.
+constexpr CallForm dsml(std::string_view name, std::string_view and_sign, std::string_view open,
+                        std::string_view close) {
+  return {.name = name,
+          .signs = {"｜DSML｜"},
+          .and_sign = and_sign,
+          .piece = "｜DSML｜",
+          .shape = CallShape::kTagged,
+          .open = {open},
+          .close = close,
+          .begin = "<｜DSML｜invoke name=\"",
+          .tags = {.name_end = "\">",
+                   .key_open = "<｜DSML｜parameter name=\"",
+                   .key_close = "\">",
+                   .kind = "\" string=\"",
+                   .value_close = "</｜DSML｜parameter>",
+                   .call_end = "</｜DSML｜invoke>"},
+          .spelling = {.order = Order::kLines}};
+}
+
+// DeepSeek R1 to V3.1, which spell a call differently. Both spellings are read under either name.
+constexpr CallForm deepseek(std::string_view name, std::string_view and_sign, CallSpelling spelling) {
+  return {.name = name,
+          .signs = {"<｜tool▁calls▁begin｜>"},
+          .and_sign = and_sign,
+          .shape = CallShape::kNamed,
+          .open = {"<｜tool▁calls▁begin｜>"},
+          .close = "<｜tool▁calls▁end｜>",
+          .begin = "<｜tool▁call▁begin｜>",
+          .separator = "<｜tool▁sep｜>",
+          .after_call = {"```", "<｜tool▁call▁end｜>"},
+          .spelling = spelling};
+}
 
 // The first row that fits is the form: the more special of two forms with one mark stands first.
 constexpr CallForm kForms[] = {
@@ -53,26 +78,8 @@ constexpr CallForm kForms[] = {
               .call_end = "</invoke>",
               .has_lines = true},
      .spelling = {.order = Order::kLines}},
-    // DeepSeek V4 and V3.2
-    {.name = "deepseek_v4",
-     .signs = {"｜DSML｜"},
-     .and_sign = "tool_calls>",
-     .piece = "｜DSML｜",
-     .shape = CallShape::kTagged,
-     .open = {"<｜DSML｜tool_calls>"},
-     .close = "</｜DSML｜tool_calls>",
-     .begin = kDsmlBegin,
-     .tags = kDsml,
-     .spelling = {.order = Order::kLines}},
-    {.name = "deepseek_v32",
-     .signs = {"｜DSML｜"},
-     .piece = "｜DSML｜",
-     .shape = CallShape::kTagged,
-     .open = {"<｜DSML｜function_calls>"},
-     .close = "</｜DSML｜function_calls>",
-     .begin = kDsmlBegin,
-     .tags = kDsml,
-     .spelling = {.order = Order::kLines}},
+    dsml("deepseek_v4", "tool_calls>", "<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+    dsml("deepseek_v32", "", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
     // Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>,n:3}<tool_call|>
     {.name = "gemma4",
      .signs = {"<|tool_call>"},
@@ -97,33 +104,18 @@ constexpr CallForm kForms[] = {
                   .after_name = "<|tool_call_argument_begin|>",
                   .after_arguments = "<|tool_call_end|>",
                   .has_number = true}},
-    // DeepSeek V3 and R1: function<sep>NAME and a fence
-    {.name = "deepseek",
-     .signs = {"<｜tool▁calls▁begin｜>"},
-     .and_sign = "```json",
-     .shape = CallShape::kNamed,
-     .open = {"<｜tool▁calls▁begin｜>"},
-     .close = "<｜tool▁calls▁end｜>",
-     .begin = "<｜tool▁call▁begin｜>",
-     .separator = "<｜tool▁sep｜>",
-     .after_call = {"```", "<｜tool▁call▁end｜>"},
-     .spelling = {.order = Order::kLines,
-                  .before_name = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
-                  .after_name = "\n```json\n",
-                  .after_arguments = "\n```<｜tool▁call▁end｜>"}},
-    // DeepSeek V3.1: NAME<sep>{...}
-    {.name = "deepseek_v31",
-     .signs = {"<｜tool▁calls▁begin｜>"},
-     .shape = CallShape::kNamed,
-     .open = {"<｜tool▁calls▁begin｜>"},
-     .close = "<｜tool▁calls▁end｜>",
-     .begin = "<｜tool▁call▁begin｜>",
-     .separator = "<｜tool▁sep｜>",
-     .after_call = {"```", "<｜tool▁call▁end｜>"},
-     .spelling = {.order = Order::kLines,
-                  .before_name = "<｜tool▁call▁begin｜>",
-                  .after_name = "<｜tool▁sep｜>",
-                  .after_arguments = "<｜tool▁call▁end｜>"}},
+    // V3 and R1: function<sep>NAME and a fence
+    deepseek("deepseek", "```json",
+             {.order = Order::kLines,
+              .before_name = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+              .after_name = "\n```json\n",
+              .after_arguments = "\n```<｜tool▁call▁end｜>"}),
+    // V3.1: NAME<sep>{...}
+    deepseek("deepseek_v31", "",
+             {.order = Order::kLines,
+              .before_name = "<｜tool▁call▁begin｜>",
+              .after_name = "<｜tool▁sep｜>",
+              .after_arguments = "<｜tool▁call▁end｜>"}),
     // LFM2: [NAME(key=value), ...]; templates show only the marks of the list of tools
     {.name = "lfm2",
      .signs = {"<|tool_call_start|>", "<|tool_list_start|>"},
@@ -212,9 +204,10 @@ constexpr CallForm kForms[] = {
      .may_be_bare = true,
      .takes_objects = true,
      .spelling = {.order = Order::kList, .after_name = "(", .after_arguments = ")"}},
-    // Llama 3.1 to 3.3
+    // Llama 3.1 to 3.3; the template of 3.2 does not name the mark
     {.name = "llama3",
-     .signs = {"<|python_tag|>"},
+     .signs = {"<|python_tag|>", "{\"name\": function name, \"parameters\":"},
+     .piece = "<|python_tag|>",
      .open = {"<|python_tag|>"},
      .may_be_bare = true,
      .spelling = {.order = Order::kJoined,

@@ -71,6 +71,10 @@ inline constexpr FormCase kFormCases[] = {
      "So.\n<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>s</"
      "arg_key>\n<arg_value>x, "
      "\"y\" {z}</arg_value>\n</tool_call><tool_call>now</tool_call>"},
+    // ikawrakow/ik_llama.cpp e0596bf GLM-4.7-Flash.jinja
+    {"glm", "<tool_call>{function-name}<arg_key>",
+     "So.<tool_call>add<arg_key>a</arg_key><arg_value>1</arg_value><arg_key>s</arg_key><arg_value>x, \"y\" "
+     "{z}</arg_value></tool_call><tool_call>now</tool_call>"},
     // mistralai, by ye-NX/llama.cpp b354d7c Mistral-Small-3.2-24B-Instruct-2506.jinja
     {"mistral_args", "[AVAILABLE_TOOLS][TOOL_CALLS]f[ARGS]{}",
      "So.[TOOL_CALLS]add[CALL_ID]a1b2c3d4e[ARGS]{\"a\": 1, \"s\": \"x, \\\"y\\\" "
@@ -102,6 +106,9 @@ inline constexpr FormCase kFormCases[] = {
      "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"},
     // vllm-project/vllm 5a6541d tool_chat_template_llama4_pythonic.jinja
     {"pythonic", "<|header_start|>assistant<|header_end|>", "[add(a=1, s=\"x, \\\"y\\\" {z}\"), now()]", ""},
+    // vllm-project/vllm 3a9445d tool_chat_template_llama3.2_pythonic.jinja
+    {"pythonic", "in the format of [func_name1(params_name1=params_value1)]",
+     "[add(a=1, s=\"x, \\\"y\\\" {z}\"), now()]", ""},
     // vllm-project/vllm 8a8be3d tool_chat_template_llama3.1_json.jinja
     {"llama3", "<|python_tag|> {\"name\": ..., \"parameters\": ...}",
      "{\"name\": \"add\", \"parameters\": {\"a\": 1, \"s\": \"x, \\\"y\\\" {z}\"}}; {\"name\": \"now\", "

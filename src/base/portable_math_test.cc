@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against long double of the C library, on dense grids; the slow suite takes every f32.
+// Against wider numbers of the C library, on dense grids; the slow suite takes every f32.
 #include "base/portable_math.h"
 
 #include <gtest/gtest.h>
@@ -15,15 +15,14 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The distance in units of the last place of `exact` in type T.
-template <typename T>
-double units(T found, long double exact) {
+// The distance in units of the last place of `exact` in type T, which is narrower.
+template <typename T, typename Wide>
+double units(T found, Wide exact) {
   const T rounded = static_cast<T>(exact);
-  if (found == rounded)
-    return static_cast<double>(std::abs(static_cast<long double>(found) - exact)) == 0 ? 0 : 0.5;
+  const Wide distance = std::abs(static_cast<Wide>(found) - exact);
+  if (found == rounded) return distance == 0 ? 0 : 0.5;
   const T next = std::nextafter(std::abs(rounded), std::numeric_limits<T>::infinity());
-  const long double unit = static_cast<long double>(next) - static_cast<long double>(std::abs(rounded));
-  return static_cast<double>(std::abs(static_cast<long double>(found) - exact) / unit);
+  return static_cast<double>(distance / (static_cast<Wide>(next) - static_cast<Wide>(std::abs(rounded))));
 }
 
 // The slow suite divides all f32 among parts that ctest runs beside one another.
@@ -59,7 +58,7 @@ void random_doubles(double low, double high, Visit&& visit) {
 TEST_P(PortableMathOfF32, Exp) {
   double worst = 0;
   each_float(-110, 95, 1009, [&](float x) {
-    worst = std::max(worst, units(portable_exp(x), std::exp(static_cast<long double>(x))));
+    worst = std::max(worst, units(portable_exp(x), std::exp(static_cast<double>(x))));
   });
   EXPECT_LT(worst, 0.51);
   EXPECT_EQ(portable_exp(0.0F), 1.0F);
@@ -72,7 +71,7 @@ TEST_P(PortableMathOfF32, Exp) {
 TEST_P(PortableMathOfF32, Sigmoid) {
   double worst = 0;
   each_float(-87, 87, 1009, [&](float x) {
-    worst = std::max(worst, units(portable_sigmoid(x), 1 / (1 + std::exp(-static_cast<long double>(x)))));
+    worst = std::max(worst, units(portable_sigmoid(x), 1 / (1 + std::exp(-static_cast<double>(x)))));
   });
   EXPECT_LT(worst, 2.5);
   EXPECT_EQ(portable_sigmoid(kInfinity), 1.0F);
@@ -128,10 +127,10 @@ TEST(PortableMath, LogOfOneAndMore) {
 TEST_P(PortableMathOfF32, Powers) {
   double worst = 0;
   for (const float base : {10'000.0F, 500'000.0F, 1'000'000.0F}) {
-    const long double log = std::log(static_cast<long double>(base));
+    const double log = std::log(static_cast<double>(base));
     each_float(-2, 2, 4001, [&](float exponent) {
-      worst = std::max(
-          worst, units(portable_pow(base, exponent), std::exp(static_cast<long double>(exponent) * log)));
+      worst =
+          std::max(worst, units(portable_pow(base, exponent), std::exp(static_cast<double>(exponent) * log)));
     });
   }
   EXPECT_LT(worst, 0.51);

@@ -483,7 +483,7 @@ const OptionRow kOptions[] = {
     {.name = "device", .metavar = "NAME", .group = kMachine, .commands = kRuns | kInspect,
      .member = named<kDevices, &S::engine, &Engine::device>(),
      .help = "machine that computes the networks; cuda: a GPU of NVIDIA; emulated: its kernels on this processor, slowly "
-             "and with the same text; auto: a GPU that can compute them, or else the processor"},
+             "and with the same text; auto: a checked GPU that can compute them, or else the processor"},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::kernels>(),
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",

@@ -31,11 +31,15 @@ inline std::vector<const KernelTable*> compared_tables() {
 #define OUTRIDER_REQUIRE_TABLES() \
   if (compared_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices"
 
+// The outputs of each kernel that are compared at least.
 #ifdef OUTRIDER_SLOW_TEST
 inline constexpr int64_t kLeastOutputs = 1'000'000;
 #else
-inline constexpr int64_t kLeastOutputs = 20'000;
+inline constexpr int64_t kLeastOutputs = 10'000;
 #endif
+// Each product is computed with eight warps, with two or three, and by the kernel for many rows if there is
+// one.
+inline constexpr int64_t kRunsOfProduct = 3;
 
 // Counts outputs with other bits; any NaN equals any other.
 class BitComparison {

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mistakes that are made in kernels of devices, each of which the emulation or the comparison with a CPU's
-// table must find. Mistakes that only nvcc's output shows are in cuda/planted_mistakes.cu.
+// table must find:
+// - a missing barrier: PlantedProduct.MissingBarrier
+// - a read before a copy has arrived: PlantedProduct.ReadBeforeArrival
+// - a read before the wait for previous launches: PlantedProduct.ReadBeforeTheWait
+// - a wrong order of groups: PlantedProduct.WrongOrderOfGroups
+// - a stale padded row: PlantedProduct.StalePaddedRow
+// - a wrong mask of a tree: PlantedAttention.WrongMaskOfATree
+// - a page of a neighbour: PlantedAttention.PageOfANeighbour
+// - a position off by one: PlantedRope.PositionOffByOne, PlantedAttention.LengthOffByOne
+// - an atomic sum of floats, a contraction: check_device_code refuses cuda/planted_mistakes.cu
 #include <gtest/gtest.h>
 
 #include <numeric>

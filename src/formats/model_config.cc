@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "formats/number_limit.h"
 
 namespace outrider {
@@ -178,7 +180,8 @@ std::vector<float> alibi_slopes(int64_t head_count, double max_bias) {
   for (int64_t head = 0; head < head_count; ++head) {
     const double steps =
         head < power ? static_cast<double>(head + 1) : static_cast<double>(head - power) + 0.5;
-    slopes.push_back(static_cast<float>(std::exp2(-max_bias * steps / static_cast<double>(power))));
+    const double exponent = -max_bias * steps / static_cast<double>(power);
+    slopes.push_back(static_cast<float>(portable_exp(exponent * std::numbers::ln2)));
   }
   return slopes;
 }

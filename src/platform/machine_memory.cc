@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/machine_memory.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
+
+#include "base/check.h"
 
 namespace outrider {
 namespace {
@@ -54,6 +57,13 @@ int64_t resident_memory() {
   int64_t resident = 0;  // pages
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+}
+
+void give_pages_back(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first = (begin + page - 1) / page * page, end = (begin + bytes.size()) / page * page;
+  if (first < end) OUTRIDER_CHECK(madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED) == 0);
 }
 
 }  // namespace outrider

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 
 namespace outrider {
 
@@ -15,5 +17,9 @@ int64_t control_group_limit(const std::filesystem::path& root = "/");
 
 // Bytes of memory that this process occupies now.
 int64_t resident_memory();
+
+// Gives the whole pages among the bytes back to the system. They then are 0, or as in the file that is mapped
+// there.
+void give_pages_back(std::span<const std::byte> bytes);
 
 }  // namespace outrider

@@ -5,7 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "platform/resident_pages.h"
 
 namespace outrider {
 namespace {
@@ -53,6 +57,24 @@ TEST_F(MachineMemoryTest, TheFirstVersionOfGroupsIsKnown) {
 TEST_F(MachineMemoryTest, TheProcessMayUseSomeMemory) {
   EXPECT_GT(machine_memory(), resident_memory());
   EXPECT_GT(resident_memory(), 0);
+}
+
+TEST(MachineMemory, PagesThatAreGivenBackAreNotResident) {
+  constexpr size_t kBytes = 1 << 20;
+  std::vector<std::byte> bytes(3 * kBytes, std::byte{7});
+  const std::span<const std::byte> middle = std::span(bytes).subspan(kBytes, kBytes);
+  EXPECT_GT(resident_pages(middle), 10);
+  give_pages_back(middle);
+  EXPECT_EQ(resident_pages(middle), 0);
+  EXPECT_EQ(bytes[kBytes + kBytes / 2], std::byte{0});
+  for (const size_t beside : {size_t{0}, kBytes - 1, 2 * kBytes, 3 * kBytes - 1})
+    EXPECT_EQ(bytes[beside], std::byte{7}) << beside;
+}
+
+TEST(MachineMemory, PartsOfPagesStay) {
+  std::vector<std::byte> bytes(100, std::byte{7});
+  give_pages_back(bytes);
+  EXPECT_EQ(bytes, std::vector<std::byte>(100, std::byte{7}));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void expect_same_on_device(Numerics numerics, const Variant& variant, const Work
 // Drafters, trees, pages and batches take turns.
 TEST(EmulatedDeviceRuns, EveryDrafter) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
-  Workload workload{.prompts = mixed_prompts(2), .max_tokens = 6, .logprobs = 2};
+  Workload workload{.prompts = mixed_prompts(4), .max_tokens = 12, .logprobs = 2};
   size_t turn = 0;
   for (const std::string& drafter : drafters()) {
     workload.sampling.temperature = turn % 2 == 0 ? 0.7F : 0.0F;

@@ -15,7 +15,7 @@ struct ChannelWeights {
 };
 
 struct ChannelInputs {
-  Rows<const int> codes;     // [chunk][padded rows][8 words]
+  Rows<const int> codes;     // [chunk][padded rows][8 words], see GroupedInputs
   Rows<const float> scales;  // [padded rows]
   int rows;
   int padded;
@@ -58,7 +58,8 @@ SIMT void pack_channel_inputs(const Block& block, const PackChannelInputsArgs& a
     const Ints i = lane + Ints(first);
     const Floats number = x.load_if(Bools(is_row) && i < Ints(args.k), i, 0.0F);
     const Ints code = round_int(max_of(min_of(mul_rn(number, inverse), Floats(127.0F)), Floats(-127.0F)));
-    args.codes.from((static_cast<int64_t>(first / kChunk) * args.padded + row) * kChunk).store(lane, code);
+    args.codes.from((static_cast<int64_t>(first / kChunk) * args.padded + row) * kChunk)
+        .store(places_of_codes(), code);
   }
   args.scales.from(row).store_if(lane == Ints(0), lane, div_rn(largest, Floats(127.0F)));
 }
@@ -72,10 +73,8 @@ struct ChannelMemory {
 // Adds the products of a chunk with the eight rows from `row` on, see mma_s8().
 SIMT_PART void add_channel_chunk(const ChannelInputs& x, const Ints (&a)[4], int chunk, int row,
                                  Ints (&sums)[4]) {
-  const Ints lane = lane_id();
-  const auto codes = x.codes.from((static_cast<int64_t>(chunk) * x.padded + row) * (kChunk / 4));
-  const Ints first = (lane >> Ints(2)) * Ints(8) + (lane & Ints(3));
-  const Ints b[2] = {codes.load(first), codes.load(first + Ints(4))};
+  Ints b[2];
+  x.codes.from((static_cast<int64_t>(chunk) * x.padded + row) * (kChunk / 4)).load_pairs(0, b);
   mma_s8(sums, a, b);
 }
 

@@ -27,7 +27,8 @@ struct GroupedWeights {
 };
 
 // Inputs as 8-bit codes; x = scale * code. There are rows up to a multiple of kTileRows; padding
-// rows are 0.
+// rows are 0. Words 2t and 2t + 1 of a row have inputs 4t to 4t + 3 and 4t + 16 to 4t + 19, which are
+// operands of one lane.
 struct GroupedInputs {
   Rows<const int> codes;     // [chunk][padded rows][8 words]
   Rows<const float> scales;  // [chunk][padded rows]
@@ -63,6 +64,18 @@ using ByteCodes = GroupCodes<8, 32, false, false>;
 using MinBytes = GroupCodes<8, 32, true, false>;
 using NarrowBytes = GroupCodes<8, 16, false, false>;
 
+// Where the codes of lanes' inputs lie among the bytes of a row.
+SIMT Ints places_of_codes() {
+  const Ints i = lane_id();
+  return ((i & Ints(12)) << Ints(1)) | ((i >> Ints(4)) << Ints(2)) | (i & Ints(3));
+}
+
+// Four bytes less 8, each a number from 0 to 15.
+SIMT Ints centred(Ints codes) {
+  const Ints high(static_cast<int>(0x80808080U));
+  return ((codes | high) - Ints(0x08080808)) ^ high;
+}
+
 // The operand of mma_s8() that is chunk `chunk` of a tile.
 template <typename Codes>
 SIMT_PART void unpack_codes(const GroupedWeights& weights, const Ints (&tile)[4], int chunk, Ints (&a)[4]) {
@@ -75,8 +88,10 @@ SIMT_PART void unpack_codes(const GroupedWeights& weights, const Ints (&tile)[4]
       a[f] = both & Ints(0x0F0F0F0F);
       a[2 + f] = (both >> Ints(4)) & Ints(0x0F0F0F0F);
     }
-    if constexpr (Codes::kIsTable) {
-      for (int i = 0; i < 4; ++i) a[i] = look_up(weights.numbers, a[i]);
+    SIMT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (Codes::kIsTable) a[i] = look_up(weights.numbers, a[i]);
+      if constexpr (Codes::kIsCentred) a[i] = centred(a[i]);
     }
   }
 }
@@ -85,22 +100,12 @@ SIMT_PART void unpack_codes(const GroupedWeights& weights, const Ints (&tile)[4]
 template <typename Codes>
 SIMT_PART void chunk_sums(const Ints (&a)[4], const GroupedInputs& x, int chunk, int row,
                           Ints (&sums)[Codes::kGroupsOfChunk][4]) {
-  const Ints lane = lane_id(), g = lane >> Ints(2), t = lane & Ints(3);
-  const auto codes = x.codes.from((static_cast<int64_t>(chunk) * x.padded + row) * (kChunk / 4));
-  const Ints b[2] = {codes.load(g * Ints(8) + t), codes.load(g * Ints(8) + t + Ints(4))};
+  Ints b[2];
+  x.codes.from((static_cast<int64_t>(chunk) * x.padded + row) * (kChunk / 4)).load_pairs(0, b);
   for (int group = 0; group < Codes::kGroupsOfChunk; ++group) {
     for (int i = 0; i < 4; ++i) sums[group][i] = Ints(0);
   }
   if constexpr (Codes::kGroup == kChunk) {
-    if constexpr (Codes::kIsCentred) {
-      const auto of_first = x.sums.from(static_cast<int64_t>(chunk) * 2 * x.padded + row);
-      const auto of_second = of_first.from(x.padded);
-      for (int i = 0; i < 2; ++i) {
-        const Ints r = t * Ints(2) + Ints(i);
-        sums[0][i] = (of_first.load(r) + of_second.load(r)) * Ints(-8);
-        sums[0][2 + i] = sums[0][i];
-      }
-    }
     mma_s8(sums[0], a, b);
   } else {
     const Ints first[2] = {a[0], a[1]}, second[2] = {a[2], a[3]};
@@ -109,19 +114,49 @@ SIMT_PART void chunk_sums(const Ints (&a)[4], const GroupedInputs& x, int chunk,
   }
 }
 
+// Outputs of lanes: lane 16p + f has feature f and row `row` + p.
+struct SideBySide {
+  int row;
+
+  template <typename View>
+  SIMT auto of_features(const View& view, int64_t panel) const {
+    return view.load_twice(panel);
+  }
+  template <typename View>
+  SIMT auto of_rows(const View& view, int64_t first) const {
+    return view.load_halves(first + row);
+  }
+};
+
+// Any feature and row in each lane.
+struct Scattered {
+  Ints feature, row;
+
+  template <typename View>
+  SIMT auto of_features(const View& view, int64_t panel) const {
+    return view.from(panel).load(feature);
+  }
+  template <typename View>
+  SIMT auto of_rows(const View& view, int64_t first) const {
+    return view.from(first).load(row);
+  }
+};
+
 // Scales of weights by feature: of a feature in each lane, in group `group` of the panel.
 struct FeatureScales {
   Floats scale, min;
 };
 
-template <typename Codes>
-SIMT_PART FeatureScales feature_scales(const GroupedWeights& weights, int panel, int group, Ints feature) {
+template <typename Codes, typename Outputs>
+SIMT_PART FeatureScales feature_scales(const GroupedWeights& weights, int panel, int group,
+                                       const Outputs& outputs) {
   const int groups = weights.k / Codes::kGroup;
   const int64_t place = (static_cast<int64_t>(panel) * groups + group) * kPanelFeatures;
   const Floats unit(weights.units.load_one(panel));
-  FeatureScales scales = {mul_rn(from_half(weights.scales.from(place).load(feature)), unit), Floats(0.0F)};
-  if constexpr (Codes::kHasMin)
-    scales.min = mul_rn(from_half(weights.mins.from(place).load(feature)), sub_rn(Floats(0.0F), unit));
+  FeatureScales scales = {mul_rn(from_half(outputs.of_features(weights.scales, place)), unit), Floats(0.0F)};
+  if constexpr (Codes::kHasMin) {
+    scales.min = mul_rn(from_half(outputs.of_features(weights.mins, place)), sub_rn(Floats(0.0F), unit));
+  }
   return scales;
 }
 
@@ -130,18 +165,17 @@ struct RowScales {
   Floats scale, scaled_sum;  // scaled_sum: the sum of the group's inputs
 };
 
-template <typename Codes>
-SIMT_PART RowScales row_scales(const GroupedInputs& x, int group, Ints row) {
-  const int chunk = group / Codes::kGroupsOfChunk;
-  RowScales scales = {x.scales.from(static_cast<int64_t>(chunk) * x.padded).load(row), Floats(0.0F)};
+template <typename Codes, typename Outputs>
+SIMT_PART RowScales row_scales(const GroupedInputs& x, int group, const Outputs& outputs) {
+  const int64_t chunk = group / Codes::kGroupsOfChunk;
+  RowScales scales = {outputs.of_rows(x.scales, chunk * x.padded), Floats(0.0F)};
   if constexpr (Codes::kHasMin) {
-    const auto of_first = x.sums.from(static_cast<int64_t>(chunk) * 2 * x.padded);
-    const auto of_second = of_first.from(x.padded);
+    const int64_t halves = chunk * 2 * x.padded;
     Ints sum(0);
     if constexpr (Codes::kGroup == kChunk) {
-      sum = of_first.load(row) + of_second.load(row);
+      sum = outputs.of_rows(x.sums, halves) + outputs.of_rows(x.sums, halves + x.padded);
     } else {
-      sum = group % 2 == 0 ? of_first.load(row) : of_second.load(row);
+      sum = outputs.of_rows(x.sums, halves + group % 2 * x.padded);
     }
     scales.scaled_sum = mul_rn(scales.scale, to_float(sum));
   }

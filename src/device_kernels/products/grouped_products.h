@@ -19,38 +19,44 @@ struct FewRowsMemory {
   static constexpr int kBytes = kRings + kSums + kOutputs;
 };
 
-// Puts the sums of a chunk where the lanes find them that add up outputs.
+// Puts the sums of a chunk as mma_s8() gives them where the lanes find them that add up outputs.
 template <typename Codes>
 SIMT_PART void put_sums(const Shared<int>& shared, int group, const Ints (&sums)[Codes::kGroupsOfChunk][4]) {
-  const Ints lane = lane_id(), g = lane >> Ints(2), t = lane & Ints(3);
   for (int s = 0; s < Codes::kGroupsOfChunk; ++s) {
-    for (int i = 0; i < 4; ++i) {
-      const Ints row = t * Ints(2) + Ints(i & 1), feature = g + Ints((i >> 1) * 8);
-      shared.put(row * Ints(kPanelFeatures) + feature + Ints((group + s) * kTileSums), sums[s][i]);
-    }
+    for (int i = 0; i < 4; ++i) shared.put_from((group + s) * kTileSums + i * kWarp, sums[s][i]);
   }
 }
 
-// Adds groups [begin, end) to the outputs; lane by lane, a warp takes 32 of them at once.
+// Where put_sums() puts the sum of a feature and of row 2 * pair or 2 * pair + 1 of the tile; is_odd is 0
+// or 1.
+SIMT Ints place_of_sum(Ints feature, int pair, Ints is_odd) {
+  const Ints register_of = is_odd + (feature >> Ints(3)) * Ints(2);
+  return register_of * Ints(kWarp) + (feature & Ints(7)) * Ints(4) + Ints(pair);
+}
+
+// Adds groups [begin, end) to the outputs; lane by lane, a warp takes 32 of them at once, which are two rows.
 template <typename Codes>
 SIMT_PART void add_stage(const Block& block, const GroupedProductArgs& args, int panel, int first_row,
                          int begin, int end) {
   const Shared<int> sums(block, FewRowsMemory::kRings, FewRowsMemory::kSums / 4);
   const Shared<float> outputs(block, FewRowsMemory::kRings + FewRowsMemory::kSums, kTileSums);
-  for (int part = block.warp(); part < kTileSums / kWarp; part += block.warps()) {
-    const Ints place = lane_id() + Ints(part * kWarp);
-    const Ints feature = place & Ints(kPanelFeatures - 1), row = (place >> Ints(4)) + Ints(first_row);
+  const Ints feature = lane_id() & Ints(kPanelFeatures - 1), is_odd = lane_id() >> Ints(4);
+  for (int pair = block.warp(); pair < kTileRows / 2; pair += block.warps()) {
+    const int row = first_row + 2 * pair;
+    if (row >= args.x.rows) break;
+    const Ints place = place_of_sum(feature, pair, is_odd);
     Floats y(0.0F);
-    if (begin > 0) y = outputs.get(place);
+    if (begin > 0) y = outputs.get_from(pair * kWarp);
     for (int group = begin; group < end; ++group) {
       y = add_group<Codes>(y, sums.get(place + Ints((group - begin) * kTileSums)),
-                           feature_scales<Codes>(args.weights, panel, group, feature),
-                           row_scales<Codes>(args.x, group, row));
+                           feature_scales<Codes>(args.weights, panel, group, SideBySide{row}),
+                           row_scales<Codes>(args.x, group, SideBySide{row}));
     }
-    outputs.put(place, y);
+    outputs.put_from(pair * kWarp, y);
     if (end * Codes::kGroup == args.weights.k) {
-      const Ints j = feature + Ints(panel * kPanelFeatures);
-      args.y.store_if(row < Ints(args.x.rows) && j < Ints(args.weights.n), row * Ints(args.y_stride) + j, y);
+      const Ints j = feature + Ints(panel * kPanelFeatures), row_of = is_odd + Ints(row);
+      args.y.store_if(row_of < Ints(args.x.rows) && j < Ints(args.weights.n),
+                      row_of * Ints(args.y_stride) + j, y);
     }
   }
 }
@@ -99,7 +105,7 @@ SIMT_PART void add_chunk(const GroupedProductArgs& args, int panel, int chunk, i
   SIMT_UNROLL
   for (int i = 0; i < Codes::kGroupsOfChunk * 2; ++i) {
     of_features[i / 2][i % 2] = feature_scales<Codes>(
-        args.weights, panel, chunk * Codes::kGroupsOfChunk + i / 2, g + Ints(i % 2 * 8));
+        args.weights, panel, chunk * Codes::kGroupsOfChunk + i / 2, Scattered{g + Ints(i % 2 * 8), Ints(0)});
   }
   SIMT_UNROLL
   for (int tile = 0; tile < kManyTiles; ++tile) {
@@ -111,8 +117,8 @@ SIMT_PART void add_chunk(const GroupedProductArgs& args, int panel, int chunk, i
     for (int s = 0; s < Codes::kGroupsOfChunk; ++s) {
       SIMT_UNROLL
       for (int parity = 0; parity < 2; ++parity) {
-        const RowScales of_row =
-            row_scales<Codes>(args.x, chunk * Codes::kGroupsOfChunk + s, t * Ints(2) + Ints(row + parity));
+        const RowScales of_row = row_scales<Codes>(args.x, chunk * Codes::kGroupsOfChunk + s,
+                                                   Scattered{Ints(0), t * Ints(2) + Ints(row + parity)});
         SIMT_UNROLL
         for (int f = 0; f < 2; ++f) {
           const int i = f * 2 + parity;

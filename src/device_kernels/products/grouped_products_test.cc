@@ -61,7 +61,7 @@ TEST_P(DeviceProduct, EqualsTheTables) {
   BitComparison comparison;
   const int block = static_cast<int>(std::max<int64_t>(32, block_elements(GetParam())));
   const std::pair<int, int> shapes[] = {{16, block}, {33, 3 * block}, {70, block * (768 / block)}};
-  for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
+  for (uint64_t seed = 1; comparison.compared() < kRunsOfProduct * kLeastOutputs; ++seed) {
     for (const KernelTable* table : compared_tables()) {
       for (const auto& [n, k] : shapes) {
         for (const int rows : {1, 3, 8, 9, 40})

@@ -34,7 +34,7 @@ SIMT void pack_inputs(const Block& block, const PackInputsArgs& args) {
   const Ints code = round_int(max_of(min_of(mul_rn(x, inverse), Floats(127.0F)), Floats(-127.0F)));
   const Ints sum = sum_lanes(code, 16);
   const int64_t place = static_cast<int64_t>(chunk) * args.padded + row;
-  args.codes.from(place * kChunk).store(lane, code);
+  args.codes.from(place * kChunk).store(places_of_codes(), code);
   args.scales.from(place).store_if(lane == Ints(0), lane, div_rn(largest, Floats(127.0F)));
   const auto sums = args.sums.from(static_cast<int64_t>(chunk) * 2 * args.padded + row);
   sums.store_if((lane & Ints(15)) == Ints(0), (lane >> Ints(4)) * Ints(args.padded), sum);

@@ -12,12 +12,13 @@
 namespace outrider {
 namespace {
 
+using Operation = std::function<float(float x, const Floats& y, int row, int i)>;
+
 // Rows of 50 numbers, 60 apart, with 70 numbers of y for each; what is between rows stays as it is.
-void expect_elementwise(KernelName kernel,
-                        const std::function<float(float x, const Floats& y, int row, int i)>& one) {
+void compare_elementwise(KernelName kernel, const Operation& one, uint64_t seed, BitComparison& comparison) {
   constexpr int kRows = 7, kDim = 50, kStride = 60, kOther = 70;
-  Floats x = adversarial_floats(kRows * kStride, 1), expected = x;
-  const Floats y = adversarial_floats(kRows * kOther, 2);
+  Floats x = adversarial_floats(kRows * kStride, seed), expected = x;
+  const Floats y = adversarial_floats(kRows * kOther, seed + 1);
   x[3] = expected[3] = std::numeric_limits<float>::quiet_NaN();
   for (int row = 0; row < kRows; ++row) {
     for (int i = 0; i < kDim; ++i) {
@@ -33,9 +34,14 @@ void expect_elementwise(KernelName kernel,
                                    .x_stride = kStride,
                                    .y_stride = kOther,
                                    .number = 0.7F},
-             {.blocks = kRows, .warps = 2});
-  BitComparison comparison;
+             {.blocks = kRows, .warps = 2}, seed);
   comparison.add(expected, x);
+}
+
+void expect_elementwise(KernelName kernel, const Operation& one) {
+  BitComparison comparison;
+  for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed)
+    compare_elementwise(kernel, one, seed, comparison);
   EXPECT_EQ(comparison.differing(), 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products of the emulation, which take most of its time. The loops over [32] lanes hold four signed
-// bytes in each.
+// Integer products and conversions of the emulation, which take most of its time. The loops over [32] lanes
+// hold four signed bytes in each.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,17 @@ struct BytePairs {
   const __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
   for (int l = 0; l < 32; l += 8) store_lanes(out + l, _mm256_shuffle_epi8(all, load_lanes(codes + l)));
 }
+
+#ifdef __F16C__
+// Half-precision numbers in the lower halves of lanes become f32.
+[[gnu::always_inline]] inline void widen_halves(const int32_t* bits, float* out) {
+  for (int l = 0; l < 32; l += 8) {
+    const __m256i low = _mm256_and_si256(load_lanes(bits + l), _mm256_set1_epi32(0xFFFF));
+    const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    _mm256_storeu_ps(out + l, _mm256_cvtph_ps(halves));
+  }
+}
+#endif
 
 // Word `kWord` of every four.
 template <int kWord>

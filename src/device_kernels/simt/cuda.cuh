@@ -128,6 +128,14 @@ struct Global {
   SIMT Number load_halves(int64_t first) const {
     return static_cast<Number>(data[first + (lane_id() >> 4)]);
   }
+  SIMT Number load_twice(int64_t first) const {
+    return static_cast<Number>(data[first + (lane_id() & 15)]);
+  }
+  SIMT void load_pairs(int64_t first, int (&words)[2]) const {
+    const int2 both = reinterpret_cast<const int2*>(data + first)[lane_id()];
+    words[0] = both.x;
+    words[1] = both.y;
+  }
   SIMT void load4(int i, int (&words)[4]) const {
     const int4 all = *reinterpret_cast<const int4*>(data + i);
     words[0] = all.x;
@@ -151,6 +159,7 @@ struct Shared {
   SIMT Shared(const Block& block, int byte, int) : data(reinterpret_cast<T*>(block.shared + byte)) {}
   SIMT T get(int i) const { return data[i]; }
   SIMT T get_one(int i) const { return data[i]; }
+  SIMT T get_from(int i) const { return data[i + lane_id()]; }
   SIMT void get4(int i, T (&words)[4]) const {
     const int4 all = *reinterpret_cast<const int4*>(data + i);
     words[0] = reinterpret_cast<const T&>(all.x);
@@ -159,6 +168,7 @@ struct Shared {
     words[3] = reinterpret_cast<const T&>(all.w);
   }
   SIMT void put(int i, T number) const { data[i] = number; }
+  SIMT void put_from(int i, T number) const { data[i + lane_id()] = number; }
 };
 
 template <typename T, Kind kKind>

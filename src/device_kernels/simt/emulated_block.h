@@ -39,7 +39,8 @@ extern constinit thread_local RunningWarp running_warp;
 
 void note_fault(Fault fault, const char* what);
 void note_shared_access(const Block& block, int word, int lane, bool writes);
-void order_copy(const Block& block, int word, int lane, const void* from);
+// 16 bytes for each of `lanes` lanes from `lane` on, side by side
+void order_copies(const Block& block, int word, int lane, int lanes, const void* from);
 void end_copy_group(const Block& block);
 void wait_for_copies(const Block& block, int groups);
 
@@ -115,7 +116,8 @@ struct Global {
   SIMT Lanes<Number> load_from(int64_t first) const { return load_some(first, kWarp, Number{}); }
   // As above for the first `lanes` lanes; the others have `other`.
   SIMT Lanes<Number> load_some(int64_t first, int lanes, Number other) const {
-    if (!is_open() || !holds_run(first, lanes)) return Lanes<Number>(poison_number<Number>());
+    if (!is_open() || !holds_run(first, lanes < kWarp ? lanes : kWarp))
+      return Lanes<Number>(poison_number<Number>());
     Lanes<Number> r;
     const T* from = data + first;
     if (lanes >= kWarp) {
@@ -133,6 +135,24 @@ struct Global {
     for (int l = 0; l < kWarp / 2; ++l) r.v[l] = low;
     for (int l = kWarp / 2; l < kWarp; ++l) r.v[l] = high;
     return r;
+  }
+  // Numbers first + lane % 16 of each lane.
+  SIMT Lanes<Number> load_twice(int64_t first) const {
+    if (!is_open() || !holds_run(first, kWarp / 2)) return Lanes<Number>(poison_number<Number>());
+    Lanes<Number> r;
+    const T* from = data + first;
+    for (int l = 0; l < kWarp / 2; ++l) r.v[l] = static_cast<Number>(from[l]);
+    for (int l = 0; l < kWarp / 2; ++l) r.v[l + kWarp / 2] = r.v[l];
+    return r;
+  }
+  // Words first + 2 * lane and the next one of each lane; first is a multiple of 2.
+  SIMT void load_pairs(int64_t first, Lanes<int> (&words)[2]) const {
+    static_assert(sizeof(T) == 4);
+    const bool is_good = is_open() && holds_run(first, 2 * kWarp);
+    for (int w = 0; w < 2; ++w) {
+      for (int l = 0; l < kWarp; ++l)
+        words[w].v[l] = is_good ? static_cast<int>(data[first + 2 * l + w]) : kPoison;
+    }
   }
   // Words i to i + 3 of each lane; i is a multiple of 4.
   SIMT void load4(const Lanes<int>& i, Lanes<int> (&words)[4]) const {
@@ -156,7 +176,7 @@ struct Global {
   // The first `lanes` lanes store numbers from `first` on.
   SIMT void store_some(int64_t first, int lanes, const Lanes<Number>& numbers) const {
     static_assert(kKind == Kind::kRows);
-    if (!is_open() || !holds_run(first, lanes)) return;
+    if (!is_open() || !holds_run(first, lanes < kWarp ? lanes : kWarp)) return;
     for (int l = 0; l < kWarp; ++l) {
       if (l < lanes) data[first + l] = static_cast<T>(numbers.v[l]);
     }
@@ -172,7 +192,7 @@ struct Global {
   }
   // Notes a fault where the numbers from `first` on leave the view; fewer than one are none.
   SIMT bool holds_run(int64_t first, int numbers) const {
-    if (numbers <= 0 || (first >= 0 && first + (numbers < kWarp ? numbers : kWarp) <= count)) return true;
+    if (numbers <= 0 || (first >= 0 && first + numbers <= count)) return true;
     note_fault(Fault::kBounds, "numbers side by side");
     return false;
   }
@@ -224,11 +244,23 @@ struct Shared {
       }
     }
   }
+  // Number first + lane of each lane.
+  SIMT Lanes<T> get_from(int i) const {
+    if (block.checks_races || !holds_run(i)) return get(lane_id() + Lanes<int>(i));
+    Lanes<T> r;
+    std::memcpy(r.v, &block.shared[first + i], sizeof(r.v));
+    return r;
+  }
+  SIMT void put_from(int i, const Lanes<T>& numbers) const {
+    if (block.checks_races || !holds_run(i)) return put(lane_id() + Lanes<int>(i), numbers);
+    std::memcpy(&block.shared[first + i], numbers.v, sizeof(numbers.v));
+  }
   SIMT void put(const Lanes<int>& i, const Lanes<T>& numbers) const {
     if (!may_use(i, 1, true)) return;
     for (int l = 0; l < kWarp; ++l) std::memcpy(&block.shared[first + i.v[l]], &numbers.v[l], sizeof(T));
   }
 
+  SIMT bool holds_run(int i) const { return i >= 0 && i + kWarp <= count; }
   // Notes a fault where a lane leaves the view with `width` words.
   SIMT bool holds(const Lanes<int>& i, int width) const {
     int32_t outside = 0;
@@ -247,6 +279,14 @@ struct Shared {
   }
 };
 
+// Whether 16 bytes of every lane follow the 16 bytes of the lane before it, in both places.
+SIMT bool are_side_by_side(const Bools& mask, const Lanes<int>& i, const Lanes<int>& from) {
+  bool elsewhere = false;
+  for (int l = 0; l < kWarp; ++l)
+    elsewhere |= mask.v[l] == 0 || i.v[l] != i.v[0] + 4 * l || from.v[l] != from.v[0] + 4 * l;
+  return !elsewhere;
+}
+
 // Orders the copy of 16 bytes for each lane of the mask: words `i` to `i + 3` of shared memory come from the
 // view's numbers at `from`. Both are multiples of 4.
 template <typename T, Kind kKind>
@@ -254,8 +294,10 @@ SIMT void copy_async(const Bools& mask, const Shared<int>& to, const Lanes<int>&
                      const Global<T, kKind>& view, const Lanes<int>& from) {
   static_assert(sizeof(T) == 4);
   if (!view.is_open() || !view.holds(mask, from, 4) || !to.holds(select(mask, i, Lanes<int>(0)), 4)) return;
+  if (are_side_by_side(mask, i, from))
+    return order_copies(to.block, to.first + i.v[0], 0, kWarp, view.data + from.v[0]);
   for (int l = 0; l < kWarp; ++l) {
-    if (mask.v[l] != 0) order_copy(to.block, to.first + i.v[l], l, view.data + from.v[l]);
+    if (mask.v[l] != 0) order_copies(to.block, to.first + i.v[l], l, 1, view.data + from.v[l]);
   }
 }
 // The copies ordered since the last group are one more group.

@@ -181,6 +181,9 @@ SIMT Lanes<int> bits_of(const Lanes<float>& a) {
 // The half-precision number with these bits.
 SIMT_PART Lanes<float> from_half(const Lanes<int>& bits) {
   Lanes<float> r;
+#ifdef __F16C__
+  widen_halves(bits.v, r.v);
+#else
   for (int l = 0; l < kWarp; ++l) {
     const auto half = static_cast<uint32_t>(bits.v[l]);
     const uint32_t shifted = (half & 0x7FFF) << 13;
@@ -193,6 +196,7 @@ SIMT_PART Lanes<float> from_half(const Lanes<int>& bits) {
     const uint32_t all = (is_finite ? finite : shifted | 0x7F800000) | (half & 0x8000) << 16;
     std::memcpy(&r.v[l], &all, sizeof(all));
   }
+#endif
   return r;
 }
 

@@ -51,7 +51,9 @@ std::vector<int> numbers_to(int count) {
 
 struct OrderedCopy {
   int word;
-  int lane;
+  int lane;  // the first one
+  int lanes;
+  int group;
   const void* from;
 };
 
@@ -64,8 +66,8 @@ struct EmulatedWarp {
   int time = 0;  // counts barriers within the warp
   int barriers = 0;
   bool is_done = true;
-  std::vector<OrderedCopy> ordered = {};              // of no group yet
-  std::vector<std::vector<OrderedCopy>> groups = {};  // oldest first
+  std::vector<OrderedCopy> copies = {};  // under way, oldest first
+  int groups = 0;                        // that are complete
 };
 
 class EmulatedTeam {
@@ -113,25 +115,22 @@ class EmulatedTeam {
     add_reader(of_word.read, now);
   }
 
-  void order(const Block& block, int word, int lane, const void* from) {
-    for (int w = word; w < word + kCopyWords; ++w) {
-      if (options_.checks_races) note_access(block, w, lane, true);
-      block.shared[w] = kPoison;
-      is_pending_[static_cast<size_t>(w)] = 1;
-    }
-    warp_of(block).ordered.push_back({word, lane, from});
-  }
-  void end_group(const Block& block) {
+  void order(const Block& block, const OrderedCopy& copy) {
+    const int end = copy.word + copy.lanes * kCopyWords;
+    std::fill(block.shared + copy.word, block.shared + end, kPoison);
+    note_copy(block, copy, true);
     EmulatedWarp& warp = warp_of(block);
-    warp.groups.push_back(std::exchange(warp.ordered, {}));
+    warp.copies.push_back(copy);
+    warp.copies.back().group = warp.groups;
   }
+  void end_group(const Block& block) { ++warp_of(block).groups; }
   void wait_for_copies(const Block& block, int kept) {
     if (options_.skips_copy_waits) return;
     EmulatedWarp& warp = warp_of(block);
-    while (std::ssize(warp.groups) > kept) {
-      for (const OrderedCopy& copy : warp.groups.front()) arrive(block, copy);
-      warp.groups.erase(warp.groups.begin());
-    }
+    size_t arrived = 0;
+    for (; arrived < warp.copies.size() && warp.copies[arrived].group < warp.groups - kept; ++arrived)
+      arrive(block, warp.copies[arrived]);
+    warp.copies.erase(warp.copies.begin(), warp.copies.begin() + static_cast<int64_t>(arrived));
   }
 
  private:
@@ -170,14 +169,14 @@ class EmulatedTeam {
     warp.running = {.block = &warp.block};
     warp.is_done = false;
     warp.barriers = 0;
-    warp.ordered.clear();
-    warp.groups.clear();
+    warp.copies.clear();
+    warp.groups = 0;
     if (warp.fiber == nullptr) warp.fiber = std::make_unique<Fiber>(run_warp, &warp);
   }
 
   void run_block(int block, const LaunchShape& shape, OrderSource& source) {
     std::ranges::fill(shared_, kPoison);
-    is_pending_.assign(shared_.size(), 0);
+    is_pending_.assign(accesses_.size(), 0);
     for (int w = 0; w < shape.warps; ++w) begin_warp(w, block, shape);
     std::vector<int> order = numbers_to(shape.warps);
     for (int done = 0; done == 0;) {  // each warp runs to its next barrier, or to its end
@@ -203,10 +202,19 @@ class EmulatedTeam {
   }
 
   void arrive(const Block& block, const OrderedCopy& copy) {
-    std::memcpy(block.shared + copy.word, copy.from, kCopyWords * sizeof(int32_t));
-    for (int w = copy.word; w < copy.word + kCopyWords; ++w) {
-      is_pending_[static_cast<size_t>(w)] = 0;
-      if (options_.checks_races) note_access(block, w, copy.lane, true);
+    std::memcpy(block.shared + copy.word, copy.from,
+                static_cast<size_t>(copy.lanes * kCopyWords) * sizeof(int32_t));
+    note_copy(block, copy, false);
+  }
+
+  // A copy writes when it is ordered and when it arrives.
+  void note_copy(const Block& block, const OrderedCopy& copy, bool is_pending) {
+    if (!options_.checks_races) return;
+    for (int i = 0; i < copy.lanes * kCopyWords; ++i) {
+      uint8_t& pending = is_pending_[static_cast<size_t>(copy.word + i)];
+      if (!is_pending) pending = 0;
+      note_access(block, copy.word + i, copy.lane + i / kCopyWords, true);
+      pending = static_cast<uint8_t>(is_pending);
     }
   }
 
@@ -229,8 +237,8 @@ void note_fault(Fault fault, const char* what) { running_warp.block->team->note(
 void note_shared_access(const Block& block, int word, int lane, bool writes) {
   block.team->note_access(block, word, lane, writes);
 }
-void order_copy(const Block& block, int word, int lane, const void* from) {
-  block.team->order(block, word, lane, from);
+void order_copies(const Block& block, int word, int lane, int lanes, const void* from) {
+  block.team->order(block, {.word = word, .lane = lane, .lanes = lanes, .group = 0, .from = from});
 }
 void end_copy_group(const Block& block) { block.team->end_group(block); }
 void wait_for_copies(const Block& block, int groups) { block.team->wait_for_copies(block, groups); }

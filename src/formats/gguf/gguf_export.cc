@@ -2,11 +2,11 @@
 #include "formats/gguf/gguf_export.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 #include <optional>
 #include <utility>
 
+#include "base/portable_math.h"
 #include "formats/families.h"
 #include "formats/gguf/gguf_config.h"
 #include "formats/gguf/gguf_model.h"
@@ -62,7 +62,8 @@ std::vector<float> llama3_divisors(const ModelConfig& config) {
   std::vector<float> divisors;
   for (int64_t i = 0; i < config.head_dim / 2; ++i) {
     const double exponent = static_cast<double>(2 * i) / static_cast<double>(config.head_dim);
-    const double wavelength = 2 * std::numbers::pi * std::pow(config.ropes.front().theta, exponent);
+    const double wavelength =
+        2 * std::numbers::pi * portable_exp(exponent * portable_log(config.ropes.front().theta));
     const double kept = (context / wavelength - scaling.low_freq_factor) /
                         (scaling.high_freq_factor - scaling.low_freq_factor);
     const double share = std::clamp(kept, 0.0, 1.0);

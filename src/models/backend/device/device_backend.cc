@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/machine_memory.h"
+
 namespace outrider {
 
 // Adds the time of the launches until its destruction to the profile, if there is one.
@@ -82,8 +84,16 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 
 DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                              DecoderWeights weights)
-    : device_(device), host_(config, options, std::move(weights)), ops_(device) {
-  for (const Projection* projection : host_.weights().list().projections) ops_.upload(*projection);
+    : device_(device), ops_(device), host_(config, options, uploaded(std::move(weights))) {}
+
+DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
+  for (const Projection* projection : weights.list().projections) {
+    ops_.upload(*projection);
+    for (const PackedMatrix& part : projection->parts) {
+      if (&part != &weights.embedding()) give_pages_back({part.data.data(), part.data.size()});
+    }
+  }
+  return weights;
 }
 
 DeviceBackend::~DeviceBackend() {

@@ -69,9 +69,12 @@ class DeviceBackend final : public LayerBackend {
   class OnHost;
   class Timer;
 
+  // Brings the matrices to the device, and gives this machine's memory of them back.
+  DecoderWeights uploaded(DecoderWeights weights);
+
   Device& device_;
-  HostBackend host_;  // has the weights that this backend shows
   DeviceOps ops_;
+  HostBackend host_;  // has the weights that this backend shows; of matrices, only tables of rows are there
   PassProfile* profile_ = nullptr;
   std::map<uintptr_t, int64_t> allocated_;                // numbers
   std::map<uintptr_t, std::vector<float>> read_numbers_;  // by their places

@@ -10,6 +10,7 @@
 #include "models/backend/device/make_backends.h"
 #include "models/decoder.h"
 #include "models/model_test_data.h"
+#include "platform/resident_pages.h"
 
 namespace outrider {
 namespace {
@@ -73,6 +74,39 @@ TEST(DeviceBackend, EveryFamilyHasTheBitsOfThisMachine) {
   const auto names = models_of_devices();
   EXPECT_GT(names.size(), 20U);
   for (const std::string& name : names) expect_bits_of_host({name, std::nullopt, DType::kF32});
+}
+
+// The pages of matrices, and of the table of embeddings, that are in this machine's memory.
+std::pair<int64_t, int64_t> resident(const DecoderWeights& weights) {
+  const auto of = [](const PackedMatrix& matrix) {
+    return resident_pages({matrix.data.data(), matrix.data.size()});
+  };
+  int64_t matrices = 0;
+  for (const Projection* projection : weights.list().projections) {
+    for (const PackedMatrix& part : projection->parts)
+      matrices += &part == &weights.embedding() ? 0 : of(part);
+  }
+  return {matrices, of(weights.embedding())};
+}
+
+TEST(DeviceBackend, WeightsOfTheDeviceLeaveTheMemoryOfThisMachine) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const char* name : {"llama", "llama_tied"}) {
+    ThreadPool pool(1);
+    auto file = open_model(model_data(name));
+    ASSERT_TRUE(file.ok());
+    const ModelOptions options{.kernels = device_tables().front(), .pool = &pool, .weights = {}};
+    const auto load = [&] { return load_decoder_weights(*file, options); };
+    auto loaded = load();
+    ASSERT_TRUE(loaded.ok());
+    EXPECT_GT(resident(*loaded).first, 0) << name;
+    EmulatedDevice device({});
+    const auto backend = make_device_backend(device, file->config, options, load);
+    ASSERT_TRUE(backend.ok());
+    const auto [matrices, embedding] = resident((*backend)->weights());
+    EXPECT_EQ(matrices, 0) << name;
+    EXPECT_GT(embedding, 0) << name;
+  }
 }
 
 TEST(DeviceBackend, EveryTypeOfWeightsAndEntries) {

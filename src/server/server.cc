@@ -214,6 +214,10 @@ Connection::Task<void> Server::Impl::drain() {
   co_await wait_while(is_open, service.limits.close_time);
   listener.close_all();
   co_await wait_while(is_open, service.limits.close_time);
+  // The engine tells of the end of each call that was cancelled.
+  std::function<bool()> is_unfinished = [this] { return !service.calls.empty() && !is_aborted; };
+  co_await wait_while(std::move(is_unfinished), service.limits.close_time);
+  service.calls.end_all();
   is_stopped = true;
   Code ignored;
   signals.cancel(ignored);

@@ -13,6 +13,13 @@ namespace {
 
 TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("", 2, "expected a command");
+  EXPECT_EQ(run("help").output, run("--help").output);
+  EXPECT_EQ(run("help bench rows").output, run("bench rows --help").output);
+  EXPECT_EQ(run("-V").output, run("--version").output);
+  EXPECT_EQ(run("show " + kModel).output, run("inspect " + kModel).output);
+  EXPECT_EQ(run("ls --help").output, run("models --help").output);
+  expect_refused("help generat", 2, "did you mean 'generate'");
+  expect_refused("frobnicate", 2, "unknown command 'frobnicate'; commands: ");
   expect_refused("generat", 2, "did you mean 'generate'");
   expect_refused("serv", 2, "did you mean 'serve'");
   expect_refused("serve " + kModel + " --port 70000", 2, "--port");

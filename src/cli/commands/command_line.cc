@@ -242,6 +242,20 @@ Status check_command(std::string_view name) {
       fmt::format("unknown command {}{}; commands: {}", quote(name), suggestion(name, names), joined(names)));
 }
 
+// `help COMMAND` is the command's --help, and words of other programs stand for commands.
+std::vector<std::string> usual_words(std::vector<std::string> words) {
+  constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+      {"run", "chat"}, {"show", "inspect"}, {"list", "models"}, {"ls", "models"}};
+  if (words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  for (const auto& [other, command] : kOtherWords) {
+    if (words.front() == other) words.front() = command;
+  }
+  return words;
+}
+
 Status run(int argc, const char* const* argv) {
   if (argc < 2) return usage_error("expected a command, found none; outrider --help lists them");
   const std::string_view first = argv[1];
@@ -250,14 +264,15 @@ Status run(int argc, const char* const* argv) {
                                                                     : option_reference());
     return {};
   }
-  OUTRIDER_RETURN_IF_ERROR(check_command(first));
+  const std::vector<std::string> words = usual_words({argv + 1, argv + argc});
+  OUTRIDER_RETURN_IF_ERROR(check_command(words.front()));
 
   CLI::App app{std::string(kAbout), "outrider"};
-  app.set_version_flag("--version", "outrider " OUTRIDER_VERSION);
+  app.set_version_flag("-V,--version", "outrider " OUTRIDER_VERSION);
   app.footer("outrider COMMAND -h lists the options that people use most, and --help all of them.");
   app.require_subcommand(0, 1);
   std::vector<CommandParser> parsers;
-  OUTRIDER_TRY(const Arguments arguments, own_arguments({argv + 1, argv + argc}));
+  OUTRIDER_TRY(const Arguments arguments, own_arguments(words));
   const bool is_brief = std::ranges::find(arguments.own, "-h") != arguments.own.end();
   for (const CommandRow& command : command_table()) parsers.emplace_back(command, is_brief, app);
   try {

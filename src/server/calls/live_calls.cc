@@ -99,7 +99,7 @@ void LiveCalls::close(LiveCall& call) {
 
 void LiveCalls::abandon(LiveCall& call, EngineLoop& engine) {
   call.is_abandoned = true;
-  call.status = 499;
+  if (!call.error) call.status = 499;  // else its client was told another one
   call.wake = nullptr;
   call.events = {};
   call.held.assign(call.held.size(), std::nullopt);
@@ -245,6 +245,11 @@ void LiveCalls::abort_all(const ApiError& error, EngineLoop* engine) {
     if (engine != nullptr && call->unfinished > 0) engine->cancel(number);
     wake(*call);
   }
+}
+
+void LiveCalls::end_all() {
+  for (const auto& [number, call] : calls_) log(*call, (now_ms() - call->arrived_ms) / 1e3);
+  calls_.clear();
 }
 
 }  // namespace outrider

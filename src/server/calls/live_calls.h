@@ -82,6 +82,8 @@ class LiveCalls {
   bool cancel(std::string_view id, uint64_t scope, EngineLoop& engine);
   // Ends every call with this error.
   void abort_all(const ApiError& error, EngineLoop* engine);
+  // Forgets the calls whose end nobody waits for any more, and writes their lines.
+  void end_all();
 
   bool empty() const { return calls_.empty(); }
   int preparing() const { return preparing_; }

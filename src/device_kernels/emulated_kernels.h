@@ -2,6 +2,8 @@
 // The emulated kernels for the instruction sets of this architecture. All have equal bits.
 #pragma once
 
+#include <vector>
+
 #include "device_kernels/simt/emulator.h"
 
 namespace outrider {
@@ -23,7 +25,9 @@ const simt::EmulatedKernel* avx512_row_kernels();
 const simt::EmulatedKernel* avx512_product_kernels();
 const simt::EmulatedKernel* avx512_attention_kernels();
 
-// The kernels that this processor runs fastest.
+// The kernels that this processor runs, fastest last.
+std::vector<EmulatedKernels> all_emulated_kernels();
+// The last of them.
 EmulatedKernels emulated_kernels();
 
 }  // namespace outrider

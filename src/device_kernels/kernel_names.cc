@@ -27,6 +27,10 @@ const DeviceKernel& device_kernel(KernelName name) { return kKernels[static_cast
 
 simt::EmulatedKernel emulated_kernel(KernelName name) {
   static const EmulatedKernels kernels = emulated_kernels();
+  return kernel_of(kernels, name);
+}
+
+simt::EmulatedKernel kernel_of(const EmulatedKernels& kernels, KernelName name) {
   const auto place = static_cast<size_t>(name), products = static_cast<size_t>(KernelName::kPackInputs),
              attention = static_cast<size_t>(KernelName::kAttentionF32);
   if (place >= attention) return kernels.attention[place - attention];

@@ -24,6 +24,9 @@ const DeviceKernel& device_kernel(KernelName name);
 
 // The kernel as this processor runs it fastest.
 simt::EmulatedKernel emulated_kernel(KernelName name);
+// The kernel for one instruction set.
+struct EmulatedKernels;
+simt::EmulatedKernel kernel_of(const EmulatedKernels& kernels, KernelName name);
 
 // Arguments of the kernel's own type; anything else ends the program.
 template <typename Args>

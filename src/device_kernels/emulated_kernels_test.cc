@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emulated kernels have the same bits for every instruction set of this machine. On another processor the
+// emulation is another program, whose bits have to be these, too.
+#include "device_kernels/emulated_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <span>
+
+#include "device_kernels/products/product_test_data.h"
+
+namespace outrider {
+namespace {
+
+// Runs a kernel for each instruction set; `y` is what it writes.
+template <typename Args, typename Number>
+void expect_same_bits(KernelName name, const Args& args, const LaunchShape& shape, std::vector<Number>& y) {
+  std::vector<Number> first;
+  for (const EmulatedKernels& set : all_emulated_kernels()) {
+    std::ranges::fill(y, Number(99));
+    const auto report = simt::emulate(kernel_of(set, name), &args, shape, {.seed = 3});
+    EXPECT_TRUE(report.is_clean()) << report.first;
+    if (first.empty()) first = y;
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(first)), std::as_bytes(std::span(y))))
+        << device_kernel(name).name;
+  }
+}
+
+constexpr int kFeatures = 33, kRowCount = 9;
+
+TEST(EmulatedKernelsTest, GroupedProducts) {
+  OUTRIDER_REQUIRE_TABLES();
+  for (const DType type : kAllDTypes) {
+    if (block_elements(type) == 1) continue;
+    const int k = static_cast<int>(3 * std::max<int64_t>(32, block_elements(type)));
+    const auto packed = pack_matrix(*compared_tables().front(), random_matrix(type, kFeatures, k, 1).view());
+    ASSERT_TRUE(packed.ok());
+    const auto matrix = device_matrix(*packed);
+    ASSERT_TRUE(matrix.ok());
+    const PackedInputs x(adversarial_floats(static_cast<size_t>(kRowCount) * k, 2), kRowCount, k, 1);
+    Floats y(kRowCount * kFeatures);
+    const simt::GroupedProductArgs args{
+        .weights = matrix->grouped(), .x = x.inputs(), .y = rows_of(y), .y_stride = kFeatures};
+    expect_same_bits(few_rows_of(matrix->form), args,
+                     {.blocks = 3 * 2, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes}, y);
+    expect_same_bits(many_rows_of(matrix->form), args, {.blocks = 1, .warps = 4}, y);
+  }
+}
+
+TEST(EmulatedKernelsTest, PlainProducts) {
+  OUTRIDER_REQUIRE_TABLES();
+  constexpr int kInputs = 301;
+  const Floats x = adversarial_floats(kRowCount * kInputs, 3);
+  const auto run = [&]<typename Numbers>(DType type, KernelName name, Numbers) {
+    const auto packed =
+        pack_matrix(*compared_tables().front(), random_matrix(type, kFeatures, kInputs, 1).view());
+    ASSERT_TRUE(packed.ok());
+    const auto matrix = device_matrix(*packed);
+    ASSERT_TRUE(matrix.ok());
+    Floats y(kRowCount * kFeatures);
+    const simt::FloatProductArgs<Numbers> args{.weights = matrix->plain<typename Numbers::Stored>(),
+                                               .x = rows_of(x),
+                                               .y = rows_of(y),
+                                               .rows = kRowCount,
+                                               .n = kFeatures,
+                                               .k = kInputs,
+                                               .y_stride = kFeatures};
+    expect_same_bits(name, args, {.blocks = 3 * 2, .warps = 2, .shared_bytes = simt::FloatMemory::kBytes}, y);
+  };
+  run(DType::kF32, KernelName::kF32Rows, simt::F32Weights{});
+  run(DType::kF16, KernelName::kF16Rows, simt::F16Weights{});
+  run(DType::kBF16, KernelName::kBf16Rows, simt::Bf16Weights{});
+}
+
+TEST(EmulatedKernelsTest, Functions) {
+  constexpr int kCount = 4000;
+  const Floats x = adversarial_floats(kCount, 4);
+  Floats y(kCount);
+  const simt::ActivationArgs args{.x = rows_of(x), .y = rows_of(y), .rows = 1, .dim = kCount, .is_gated = 0};
+  for (const KernelName name : {KernelName::kSilu, KernelName::kGelu, KernelName::kGeluTanh,
+                                KernelName::kRelu, KernelName::kClampedSwiglu})
+    expect_same_bits(name, args, {.blocks = 32, .warps = 4}, y);
+}
+
+// The last unit of a head is not full.
+TEST(EmulatedKernelsTest, StoredHeads) {
+  constexpr int kHeads = 6, kDim = 80, kUnits = 3;
+  const Floats x = adversarial_floats(kHeads * kDim, 5);
+  const std::vector<int> slots = {0};
+  const auto run = [&]<typename Cached>(KernelName name, Cached) {
+    std::vector<typename Cached::Stored> cache(kHeads * kUnits * Cached::kUnitNumbers);
+    const simt::StoreHeadsArgs<Cached> args{.x = rows_of(x),
+                                            .cache = rows_of(cache),
+                                            .slots = {slots.data(), 1},
+                                            .rows = 1,
+                                            .heads = kHeads,
+                                            .head_dim = kDim,
+                                            .x_stride = kHeads * kDim};
+    expect_same_bits(name, args, {.blocks = 2, .warps = 4}, cache);
+  };
+  run(KernelName::kStoreBf16, simt::CachedBf16{});
+  run(KernelName::kStoreF16, simt::CachedF16{});
+  run(KernelName::kStoreQ8, simt::CachedQ8{});
+}
+
+}  // namespace
+}  // namespace outrider

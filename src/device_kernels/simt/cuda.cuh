@@ -121,9 +121,8 @@ struct Global {
   SIMT Number load(int i) const { return static_cast<Number>(data[i]); }
   SIMT Number load_if(bool mask, int i, Number other) const { return mask ? load(i) : other; }
   SIMT Number load_one(int64_t i) const { return static_cast<Number>(data[i]); }
-  SIMT Number load_from(int64_t first) const { return static_cast<Number>(data[first + lane_id()]); }
   SIMT Number load_some(int64_t first, int lanes, Number other) const {
-    return lane_id() < lanes ? load_from(first) : other;
+    return lane_id() < lanes ? static_cast<Number>(data[first + lane_id()]) : other;
   }
   SIMT Number load_halves(int64_t first) const {
     return static_cast<Number>(data[first + (lane_id() >> 4)]);
@@ -146,9 +145,6 @@ struct Global {
   SIMT void store(int i, Number number) const { data[i] = static_cast<T>(number); }
   SIMT void store_if(bool mask, int i, Number number) const {
     if (mask) store(i, number);
-  }
-  SIMT void store_some(int64_t first, int lanes, Number number) const {
-    if (lane_id() < lanes) data[first + lane_id()] = static_cast<T>(number);
   }
 };
 

@@ -112,9 +112,7 @@ struct Global {
     if (is_open()) note_fault(Fault::kBounds, "a number for all lanes");
     return poison_number<Number>();
   }
-  // Number first + lane of each lane.
-  SIMT Lanes<Number> load_from(int64_t first) const { return load_some(first, kWarp, Number{}); }
-  // As above for the first `lanes` lanes; the others have `other`.
+  // Number first + lane of the first `lanes` lanes; the others have `other`.
   SIMT Lanes<Number> load_some(int64_t first, int lanes, Number other) const {
     if (!is_open() || !holds_run(first, lanes < kWarp ? lanes : kWarp))
       return Lanes<Number>(poison_number<Number>());
@@ -170,15 +168,6 @@ struct Global {
     for (int l = 0; l < kWarp; ++l) {
       if (mask.v[l] == 0 || (!is_good && !contains(i.v[l]))) continue;
       data[i.v[l]] = static_cast<T>(numbers.v[l]);
-    }
-  }
-
-  // The first `lanes` lanes store numbers from `first` on.
-  SIMT void store_some(int64_t first, int lanes, const Lanes<Number>& numbers) const {
-    static_assert(kKind == Kind::kRows);
-    if (!is_open() || !holds_run(first, lanes < kWarp ? lanes : kWarp)) return;
-    for (int l = 0; l < kWarp; ++l) {
-      if (l < lanes) data[first + l] = static_cast<T>(numbers.v[l]);
     }
   }
 

@@ -196,6 +196,39 @@ void leave_shared_memory(const Block& block, const TestArgs&) {
   too_large.get(lane_id());
 }
 
+// Accesses side by side from number args.step on; the first ten lanes of the first one.
+void read_side_by_side(const Block& block, const TestArgs& args) {
+  block.wait_for_previous();
+  Ints pairs[2];
+  args.x.load_pairs(args.step - 62, pairs);
+  args.y.store(lane_id(), args.x.load_some(args.step - 8, 10, -5));
+  args.y.store(lane_id() + Ints(32), args.x.load_halves(args.step));
+  args.y.store(lane_id() + Ints(64), args.x.load_twice(args.step - 14));
+  args.y.store(lane_id() + Ints(96), pairs[1]);
+}
+
+TEST_F(EmulatorTest, NumbersSideBySide) {
+  EXPECT_TRUE(run<read_side_by_side>({}, {}, 1022).is_clean());
+  for (const auto& [place, number] : {std::pair(0, 1014),
+                                      {9, 1023},
+                                      {10, -5},
+                                      {31, -5},
+                                      {32, 1022},
+                                      {47, 1022},
+                                      {48, 1023},
+                                      {63, 1023},
+                                      {64, 1008},
+                                      {79, 1023},
+                                      {80, 1008},
+                                      {95, 1023},
+                                      {96, 961},
+                                      {127, 1023}})
+    EXPECT_EQ(y_[static_cast<size_t>(place)], number) << place;
+  const auto report = run<read_side_by_side>({}, {}, 1023);
+  EXPECT_EQ(report.count(Fault::kBounds), 4);
+  for (const size_t place : {0, 32, 64, 96}) EXPECT_EQ(y_[place], kPoison) << place;
+}
+
 TEST_F(EmulatorTest, SharedMemoryIsNotLeft) {
   EXPECT_EQ(run<leave_shared_memory>({.shared_bytes = kWarp * 4}).count(Fault::kBounds), 3);
 }

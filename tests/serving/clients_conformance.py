@@ -80,7 +80,7 @@ def test_openai_responses(url):
     refused(openai.NotFoundError, lambda: client(url).responses.retrieve(first.id))
     refused(openai.NotFoundError, lambda: create(model=MODEL, input="x", previous_response_id=first.id))
     expect(client(url).responses.input_tokens.count(model=MODEL, input="Once upon a time").input_tokens > 3)
-    refused(openai.BadRequestError, lambda: create(model=MODEL, input="x", tools=[{"type": "custom", "name": "f"}]))
+    refused(openai.BadRequestError, lambda: create(model=MODEL, input="x", background=True))
 
 
 def test_openai_responses_stream(url):
@@ -188,7 +188,7 @@ def test_litellm(url):
     expect(any(chunk.choices[0].delta.content for chunk in chunks), chunks)
     batch = litellm.batch_completion(messages=[[{"role": "user", "content": text}] for text in "abc"], **ask)
     expect(len(batch) == 3 and all(answer.choices for answer in batch), batch)
-    refused(litellm.BadRequestError, lambda: litellm.completion(messages=messages, **ask | {"max_tokens": -1}))
+    refused(litellm.BadRequestError, lambda: litellm.completion(messages=messages, **ask | {"max_tokens": -2}))
     claude_form = litellm.completion(model="anthropic/" + MODEL, api_base=url, api_key=KEY, max_tokens=8, messages=messages[:1])
     expect(claude_form.choices[0].message.role == "assistant", claude_form)
 

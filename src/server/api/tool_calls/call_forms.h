@@ -63,10 +63,12 @@ struct CallForm {
   std::array<std::string_view, 2> open = {};  // spellings of the mark before the calls
   std::string_view close = {};
   bool begins_with_name = false;  // the first call has no mark: the name of a tool and the separator begin it
+  bool may_skip_open = false;     // a call may begin with `begin`, as models forget the mark
   bool may_be_bare = false;       // without the mark, a call may be the first text of the answer
   bool takes_objects = false;     // calls of the shape kObject count, too
   std::string_view begin = {};    // begins every call
   std::string_view separator = {};                  // kNamed: between name and arguments
+  bool may_skip_separator = false;                  // "{" may follow the name at once
   std::array<std::string_view, 2> after_call = {};  // marks that may follow a call
   TagMarks tags = {};
   LiteralMarks literal = {};

@@ -101,6 +101,18 @@ TEST(CallForms, ABrokenCallIsClosedAndTheRestIsText) {
             ", [1])]|add({\"s\": \"x\"}) broken");
 }
 
+// Models forget a mark, and a control token may be left out of the text.
+TEST(CallForms, TheNextMarkIsEnough) {
+  EXPECT_EQ(parsed("<parameter=",
+                   "So.\n<function=add>\n<parameter=s>\nx\n</parameter>\n</function>\n</tool_call>", 1),
+            R"(So.|add({"s": "x"}))");
+  EXPECT_EQ(parsed("<parameter=", "Write <function=NAME> and <function=", 1),
+            "Write <function=NAME> and <function=");
+  for (const char* chat_template : {"[TOOL_CALLS]", "[TOOL_CALLS][ARGS]"})
+    EXPECT_EQ(parsed(chat_template, "So.[TOOL_CALLS]add{\"a\": 1}[TOOL_CALLS]now{}", 1),
+              R"(So.|add({"a": 1})|now({}))");
+}
+
 // An element that is slightly off is no argument.
 TEST(CallForms, NamesOfArgumentsAreNames) {
   const std::string begin = "<tool_call>\n<function=add>\n", end = "</parameter>\n</function>\n</tool_call>";

@@ -39,6 +39,11 @@ ReadState NamedCallReader::push(char next) {
 }
 
 ReadState NamedCallReader::push_header() {
+  if (may_skip_separator_ && held_.back() == '{') {
+    name_ = name_in(std::string_view(held_).substr(0, held_.size() - 1));
+    phase_ = Phase::kArguments;
+    return push_argument('{');
+  }
   if (!held_.ends_with(separator_)) return ReadState::kReading;
   const std::string_view header =
       trimmed(std::string_view(held_).substr(0, held_.size() - separator_.size()));

@@ -12,7 +12,8 @@ namespace outrider {
 // in a fence (DeepSeek).
 class NamedCallReader final : public CallReader {
  public:
-  explicit NamedCallReader(const CallForm& form) : separator_(form.separator) {}
+  explicit NamedCallReader(const CallForm& form)
+      : separator_(form.separator), may_skip_separator_(form.may_skip_separator) {}
 
   ReadState push(char next) override;
   const std::optional<std::string>& name() const override { return name_; }
@@ -29,6 +30,7 @@ class NamedCallReader final : public CallReader {
   ReadState push_argument(char next);
 
   std::string_view separator_;
+  bool may_skip_separator_;
   Phase phase_ = Phase::kHeader;
   std::string held_;  // text of the phase so far; unused in kArguments
   std::optional<std::string> name_;

@@ -29,7 +29,8 @@ bool is_mark(const CallForm& form, std::string_view text) {
 
 bool may_open(const CallForm& form, std::string_view text) {
   return std::any_of(form.open.begin(), form.open.end(),
-                     [&](std::string_view mark) { return !mark.empty() && may_become(text, mark); });
+                     [&](std::string_view mark) { return !mark.empty() && may_become(text, mark); }) ||
+         (form.may_skip_open && may_become(text, form.begin));
 }
 
 }  // namespace
@@ -82,8 +83,18 @@ void ToolCallParser::step_content(char next, std::string& plain, std::string& ag
   plain.append(held_, 0, count);
   held_.erase(0, count);
   for (const CallForm* form : options_.forms) {
-    if (is_mark(*form, without_leading_space(held_))) return open(*form, std::exchange(held_, {}));
+    if (takes_open(*form, without_leading_space(held_))) return;
   }
+}
+
+// Whether the held text, which ends with `seen`, is the mark before calls or the beginning of a call without
+// it.
+bool ToolCallParser::takes_open(const CallForm& form, std::string_view seen) {
+  const bool is_skipped = form.may_skip_open && seen == form.begin;
+  if (!is_skipped && !is_mark(form, seen)) return false;
+  open(form, std::exchange(held_, {}));
+  if (is_skipped) begin_call(false);
+  return true;
 }
 
 // At the start of the answer. Returns whether the text so far is the beginning of a call or white space.
@@ -91,10 +102,7 @@ bool ToolCallParser::takes_start(std::string& again) {
   const std::string_view seen = without_leading_space(held_);
   if (seen.empty()) return held_.size() <= kMaxHeldSpace;
   for (const CallForm* form : options_.forms) {
-    if (is_mark(*form, seen)) {
-      open(*form, std::exchange(held_, {}));
-      return true;
-    }
+    if (takes_open(*form, seen)) return true;
   }
   for (const CallForm* form : options_.forms) {
     if (may_open(*form, seen)) return true;

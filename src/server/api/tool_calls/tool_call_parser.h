@@ -42,6 +42,7 @@ class ToolCallParser {
 
   void step_content(char next, std::string& plain, std::string& again);
   bool takes_start(std::string& again);
+  bool takes_open(const CallForm& form, std::string_view seen);
   bool may_be_name(std::string_view seen, std::string& again);
   void step_before(char next, std::string& plain, std::string& again);
   void step_call(char next, std::string& plain, MessageDelta& delta, std::string& again);

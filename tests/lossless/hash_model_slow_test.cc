@@ -48,7 +48,7 @@ void expect_plain_tokens(bool only_with_state) {
   for (; totals.committed < tokens; ++seed) {
     if (only_with_state && !model_has_state(seed)) continue;
     run_on_hash_model(random_configuration(random), seed, totals);
-    if (HasFatalFailure()) return;
+    if (testing::Test::HasFatalFailure()) return;
   }
   std::cout << totals.committed << " tokens, " << totals.drafted - totals.accepted
             << " rejected drafts, seeds " << first << " to " << seed - 1 << "\n";

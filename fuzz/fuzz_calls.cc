@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first byte chooses the form of calls, the second how the text is cut. A stream must say the same as a
 // whole answer. Begun arguments must end as JSON, and no text may be lost where there is no call. The mutator
-// writes the marks of the form, which random bytes seldom are, so comparisons need no tracing: a build without
-// sanitizers and with -fno-sanitize-coverage=trace-cmp,indirect-calls runs ten times as many inputs (-entropic=0).
+// writes the marks of the form, which random bytes seldom are, so comparisons need no tracing: a build
+// without sanitizers and with -fno-sanitize-coverage=trace-cmp,indirect-calls runs ten times as many inputs
+// (-entropic=0).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

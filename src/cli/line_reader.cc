@@ -118,8 +118,10 @@ class TerminalReader final : public LineReader {
     prompt_ = prompt;
     el_resize(editor_);
     int count = 0;
-    write_error_text(kMarkPastes);
     const InterruptGuard guard({SIGINT});
+    // By itself libedit takes the keys over only after the prompt: who is fast would type for the terminal.
+    el_set(editor_, EL_PREP_TERM, 1);
+    write_error_text(kMarkPastes);
     const char* text = el_gets(editor_, &count);
     write_error_text(kMarkNoPastes);
     if (InterruptGuard::interrupted()) {

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kData = OUTRIDER_SOURCE_DIR "/tests/data";
-const std::string kFew = " -p 'The dog' --max-tokens 4 --ctx 250 --threads 1 --cache-dir none";
+const std::string kFew = " -p 'The dog' --max-tokens 4 --threads 1 --cache-dir none";
 constexpr int kSeconds = 20;
 // Address space in KiB: the program with the small models takes a fifth of it.
 const std::string kBounds = "ulimit -v 3000000; timeout -s KILL " + std::to_string(kSeconds);

@@ -52,7 +52,9 @@ TEST(ServingDrain, EveryCallHasItsLine) {
     for (int i = 0; i < kCalls; ++i) {
       clients[static_cast<size_t>(i)].send(post_text("/v1/completions", long_call(i % 2 == 0, 900)));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100 + 15 * (run % 10)));
+    while (server.stats()["calls"] != kCalls) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(15 * run));
     EXPECT_EQ(server.end(SIGTERM), 0);
     const std::map<int, int> statuses = logged(log, "/v1/completions");
     int lines = 0;

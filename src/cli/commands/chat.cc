@@ -58,6 +58,9 @@ class Chat {
     const std::unique_ptr<LineReader> reader =
         LineReader::open(is_interactive_ ? history_file() : std::filesystem::path());
     if (is_interactive_) write_error_text("/help lists the commands\n");
+    // Between a line and its answer Ctrl-C has nothing to end.
+    std::optional<InterruptGuard> guard;
+    if (is_interactive_) guard.emplace(std::initializer_list<int>{SIGINT});
     std::string text;
     while (!is_over_) {
       const LineEnd end = read_message(*reader, text);

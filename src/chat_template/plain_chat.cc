@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/white_space.h"
+#include "chat_template/plain_messages.h"
 
 namespace outrider {
 
@@ -23,21 +24,28 @@ void read_model_template(const std::string& source, const std::string& file, Cha
   }
 }
 
-Result<std::string> render_plain_chat(const ChatFormat& format,
-                                      std::span<const std::pair<std::string, std::string>> messages,
-                                      bool add_generation_prompt) {
-  if (!format.chat_template) {
-    return input_error(format.template_problem.empty()
-                           ? "the model has no chat template; use generate with a plain prompt"
-                           : format.template_problem);
-  }
-  ChatContext context;
+std::vector<ChatMessage> plain_messages(std::span<const std::pair<std::string, std::string>> messages) {
+  std::vector<ChatMessage> plain;
   for (const auto& [role, content] : messages) {
     ChatMessage message;
     message.role = role;
     message.content = content;
-    context.messages.push_back(std::move(message));
+    plain.push_back(std::move(message));
   }
+  return plain;
+}
+
+Error missing_template(std::string_view problem) {
+  return input_error(problem.empty() ? "the model has no chat template; use generate with a plain prompt"
+                                     : std::string(problem));
+}
+
+Result<std::string> render_plain_chat(const ChatFormat& format,
+                                      std::span<const std::pair<std::string, std::string>> messages,
+                                      bool add_generation_prompt) {
+  if (!format.chat_template) return missing_template(format.template_problem);
+  ChatContext context;
+  context.messages = plain_messages(messages);
   context.add_generation_prompt = add_generation_prompt;
   context.bos_token = format.bos_token;
   context.eos_token = format.eos_token;

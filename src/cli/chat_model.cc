@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "chat_template/plain_messages.h"
 #include "cli/prompt_text.h"
 #include "engine/engine_parts.h"
 #include "open/default_sampling.h"
@@ -65,18 +66,9 @@ Result<std::unique_ptr<ChatModel>> ChatModel::create(const Settings& settings, c
 }
 
 Result<ChatSpec> ChatModel::spec_of(Messages messages, Request request) const {
+  if (served_.chat_template == nullptr) return missing_template(served_.template_problem);
   ChatInput input;
-  for (const auto& [role, content] : messages) {
-    ChatMessage message;
-    message.role = role;
-    message.content = content;
-    input.messages.push_back(std::move(message));
-  }
-  if (served_.chat_template == nullptr) {
-    return input_error(served_.template_problem.empty()
-                           ? "the model has no chat template; use generate with a plain prompt"
-                           : served_.template_problem);
-  }
+  input.messages = plain_messages(messages);
   ChatSpec spec;
   spec.model = &served_;
   spec.request = std::move(request);

@@ -44,6 +44,21 @@ TEST(PlainChat, SaysWhyATemplateCannotBeReadAndWhatToDo) {
   EXPECT_NE(rendered.error().message.find("--chat-template FILE"), std::string::npos);
 }
 
+TEST(PlainChat, SaysSoOfTemplatesThatAreCutOrOfAnotherLanguage) {
+  for (const char* source : {"{% for m in messages %}{{ m.content", "{% if messages %}x{% endfor %}",
+                             "{{#each messages}}{{this.content}}{{/each}}", "<% messages.forEach(m => {"}) {
+    ChatFormat format;
+    read_model_template(source, "model.gguf", format);
+    const auto rendered = render_plain_chat(format, {}, true);
+    const bool is_text = std::string_view(source).starts_with('<');  // no mark of Jinja is in it
+    EXPECT_EQ(rendered.ok(), is_text) << source;
+    if (!rendered.ok()) {
+      EXPECT_TRUE(rendered.error().message.starts_with("model.gguf: chat template"))
+          << rendered.error().message;
+    }
+  }
+}
+
 TEST(PlainChat, GivesTheTemplateAllSpecialTokens) {
   ChatFormat format;
   read_model_template("{{ bos_token }}|{{ pad_token }}|{{ unk_token is defined }}", "file", format);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "base/quote.h"
 
@@ -13,10 +14,7 @@ namespace {
 
 constexpr uintmax_t kMaxFileBytes = uintmax_t{256} << 20;
 constexpr int kMaxDepth = 64;
-
-// The special tokens of chat templates, beside BOS and EOS.
-constexpr std::string_view kTemplateTokens[] = {"unk_token", "sep_token", "pad_token", "cls_token",
-                                                "mask_token"};
+constexpr size_t kMaxNames = 10'000;
 
 // Reads "bos_token" and the like: a string, or an object with "content". nullopt: the key is absent.
 Result<std::optional<std::string_view>> spelling_of(const JsonField& names, std::string_view key) {
@@ -46,15 +44,22 @@ Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_
   return input_error(std::string(key) + ": " + quote(*spelling) + " is not in the vocabulary");
 }
 
-// Takes from `names` what no earlier file has named.
-Status add_template_tokens(const JsonField& names, TokenizerSpec& spec) {
-  for (const std::string_view key : kTemplateTokens) {
-    OUTRIDER_TRY(const std::optional<std::string_view> spelling, spelling_of(names, key));
+// Takes from `names`, for chat templates, the tokens that transformers gives them and no earlier file has
+// named. Names end with "_token", but for the names below extra_special_tokens. BOS and EOS have places of
+// their own.
+Status add_template_tokens(const JsonField& names, std::string_view ending, TokenizerSpec& spec) {
+  OUTRIDER_TRY(const std::vector<JsonField> members, names.members(kMaxNames));
+  for (const JsonField& member : members) {
+    const std::string_view key = member.key();
     const auto has_name = [&](const auto& token) { return token.first == key; };
-    if (!spelling || std::ranges::any_of(spec.template_tokens, has_name)) continue;
+    const bool is_token = key.ends_with(ending) && key != "bos_token" && key != "eos_token" &&
+                          !member.is_null() && !member.is_bool();
+    if (!is_token || std::ranges::any_of(spec.template_tokens, has_name)) continue;
+    OUTRIDER_TRY(const std::optional<std::string_view> spelling, spelling_of(names, key));
     spec.template_tokens.emplace_back(key, *spelling);
   }
-  return {};
+  const auto more = names.find("extra_special_tokens");
+  return more && more->is_object() ? add_template_tokens(*more, "", spec) : Status();
 }
 
 Status fill_from_map(const JsonField& map, TokenizerSpec& spec) {
@@ -64,14 +69,14 @@ Status fill_from_map(const JsonField& map, TokenizerSpec& spec) {
     OUTRIDER_TRY(const std::optional<std::string_view> spelling, spelling_of(map, key));
     if (spelling && !token->has_value()) *token = find_spelling(*spelling, spec);
   }
-  return add_template_tokens(map, spec);
+  return add_template_tokens(map, "_token", spec);
 }
 
 Status apply_names(const JsonField& config, TokenizerSpec& spec) {
   OUTRIDER_TRY(spec.bos, named_token(config, "bos_token", spec));
   OUTRIDER_TRY(spec.eos, named_token(config, "eos_token", spec));
   OUTRIDER_TRY(spec.pad, named_token(config, "pad_token", spec));
-  return add_template_tokens(config, spec);
+  return add_template_tokens(config, "_token", spec);
 }
 
 Status apply_additions(const JsonField& config, TokenizerSpec& spec) {

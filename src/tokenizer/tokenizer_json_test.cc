@@ -89,6 +89,20 @@ TEST(TokenizerJson, IdsOfTheVocabularyMayHaveGaps) {
   EXPECT_THAT(load(kBase)->unused(), testing::IsEmpty());
 }
 
+// Holes among ordinary tokens, as Kimi's vocabulary has, and before the first one.
+TEST(TokenizerJson, GapsMayBeAnywhereBelowTheLargestId) {
+  const auto among = load(std::string_view(replaced(R"("abc": 4)", R"("abc": 7)")));
+  ASSERT_NE(among, nullptr);
+  EXPECT_THAT(among->unused(), ElementsAre(4, 6));
+  EXPECT_THAT(among->encode("abcab"), ElementsAre(5, 7, 3));
+  EXPECT_EQ(among->decode({{4, 7, 6}}, false), "abc");
+  const auto before = load(std::string_view(replaced(R"("a": 0)", R"("a": 6)")));
+  ASSERT_NE(before, nullptr);
+  EXPECT_THAT(before->unused(), ElementsAre(0));
+  EXPECT_THAT(before->encode("ba"), ElementsAre(5, 1, 6));
+  EXPECT_EQ(before->decode({{0, 6}}, false), "a");
+}
+
 TEST(TokenizerJson, TemplatesGetSpecialTokensOfBothFiles) {
   const auto spec = parse_tokenizer_json(
       {.tokenizer = kBase,
@@ -99,11 +113,34 @@ TEST(TokenizerJson, TemplatesGetSpecialTokensOfBothFiles) {
   EXPECT_EQ(spec->bos, 5);
   EXPECT_EQ(spec->eos, 4);
   const std::vector<std::pair<std::string, std::string>> expected = {
-      {"unk_token", "b"}, {"pad_token", "<pad>"}, {"mask_token", "a"}};
+      {"pad_token", "<pad>"}, {"unk_token", "b"}, {"mask_token", "a"}};
   EXPECT_EQ(spec->template_tokens, expected);
   const auto broken = parse_tokenizer_json({.tokenizer = kBase, .config = "", .special_tokens = "[1"});
   ASSERT_FALSE(broken.ok());
   EXPECT_THAT(broken.error().message, HasSubstr("special_tokens_map.json"));
+}
+
+// Tokens of encoders, by the map alone or by the configuration alone.
+TEST(TokenizerJson, TemplatesGetSeparatorsAndClassifiers) {
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  const auto tokens_of = [](std::string_view config, std::string_view map) {
+    const auto spec = parse_tokenizer_json({.tokenizer = kBase, .config = config, .special_tokens = map});
+    EXPECT_TRUE(spec.ok()) << spec.error().message;
+    return spec.ok() ? spec->template_tokens : Names();
+  };
+  const Names expected = {{"cls_token", "[CLS]"}, {"sep_token", "[SEP]"}};
+  const std::string_view named =
+      R"({"cls_token": "[CLS]", "sep_token": {"content": "[SEP]", "lstrip": false}})";
+  EXPECT_EQ(tokens_of("", named), expected);
+  EXPECT_EQ(tokens_of(named, ""), expected);
+  EXPECT_EQ(tokens_of(named, R"({"cls_token": "other"})"), expected);
+  // Tokens of a family's own, as transformers 5.24 gives them.
+  const Names own = {{"image_token", "<img>"}, {"audio_token", "<a>"}};
+  EXPECT_EQ(
+      tokens_of(R"({"image_token": "<img>", "extra_special_tokens": {"audio_token": "<a>"}, "vision": "b",
+                          "add_bos_token": false})",
+                R"({"additional_special_tokens": ["x"]})"),
+      own);
 }
 
 struct Change {

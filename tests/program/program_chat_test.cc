@@ -46,6 +46,21 @@ TEST_F(ProgramTest, AnUnreadableTemplateBlocksChatsOnly) {
   EXPECT_EQ(run(common).exit_code, 0);
   expect_refused(common + " --chat", 1, "chat-model/tokenizer_config.json: chat template");
   expect_refused(common + " --chat", 1, "--chat-template FILE");
+  EXPECT_EQ(
+      run(common + " --chat --chat-template " + write("good.jinja", "{{ messages[0].content }}")).exit_code,
+      0);
+}
+
+// A file of its own comes before the configuration's template, also where it is cut.
+TEST_F(ProgramTest, ACutTemplateFileBlocksChatsOnly) {
+  const std::string model = chat_model();
+  std::ofstream(std::filesystem::path(model) / "chat_template.jinja") << "{% for m in messages %}{{ m.con";
+  const std::string common = "generate " + model + " --max-tokens 2 --ignore-eos -p hi";
+  EXPECT_EQ(run(common).exit_code, 0);
+  expect_refused(common + " --chat", 1, "chat-model/chat_template.jinja: chat template");
+  EXPECT_EQ(
+      run(common + " --chat --chat-template " + write("good.jinja", "{{ messages[0].content }}")).exit_code,
+      0);
 }
 
 void set_template(const std::string& model, const std::string& text) {

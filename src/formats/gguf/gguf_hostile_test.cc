@@ -436,6 +436,11 @@ TEST(GgufHostileTest, SpecialTokensOutsideTheVocabularyAreNone) {
     EXPECT_TRUE(Tokenizer::create(without_bos->tokenizer).ok());
     EXPECT_FALSE(without_bos->tokenizer.add_bos);
     EXPECT_TRUE(open("tokenizer.ggml.eos_token_id", outside)->config.stop_tokens.empty());
+    for (const char* key : {"seperator", "cls", "mask"}) {
+      const std::string name = std::string("tokenizer.ggml.") + key + "_token_id";
+      EXPECT_TRUE(open(name.c_str(), outside)->tokenizer.template_tokens.empty()) << name;
+    }
+    EXPECT_EQ(open("tokenizer.ggml.eom_token_id", outside)->config.stop_tokens, std::vector<TokenId>{2});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "config/settings.h"
@@ -16,16 +17,22 @@
 
 namespace outrider {
 
-// The inputs of a template that options give.
+// How a model that can think first does so.
+struct ThinkingChoice {
+  bool thinks = true;
+  std::optional<int64_t> budget = {};  // tokens; unset: no bound
+};
+// "on", "off" or a number of tokens; 0 is "off". Error: `where` had something else.
+Result<ThinkingChoice> parse_thinking(std::string_view where, std::string_view how);
+
+// The inputs of a chat that options give.
 struct ChatInputs {
   std::optional<ChatTemplate> chat_template;  // in place of the model's
   TemplateValues values;
+  std::optional<int64_t> thinking_budget;
 };
 // Errors: a template or values that cannot be read.
 Result<ChatInputs> read_chat_options(const ChatOptions& options);
-
-// Sets the variables by which templates switch thinking on or off.
-void set_thinking(TemplateValues& values, bool thinks);
 
 class ChatModel {
  public:
@@ -35,7 +42,7 @@ class ChatModel {
   static Result<std::unique_ptr<ChatModel>> create(const Settings& settings, const Engine& engine);
 
   const ServedModel& served() const { return served_; }
-  TemplateValues& values() { return served_.template_values; }
+  void set_thinking(const ThinkingChoice& choice);
 
   // `request` with the messages as its prompt, and how its output is read. Errors: no template, or it refuses
   // the messages.

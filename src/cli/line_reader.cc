@@ -124,7 +124,9 @@ class TerminalReader final : public LineReader {
     write_error_text(kMarkPastes);
     const char* text = el_gets(editor_, &count);
     write_error_text(kMarkNoPastes);
-    if (InterruptGuard::interrupted()) {
+    const bool is_line = text != nullptr && std::string_view(text).ends_with('\n');
+    // Ctrl-C after the end of the line is meant for the answer.
+    if (InterruptGuard::interrupted() && !is_line) {
       el_reset(editor_);
       write_error_text("\n");
       return LineEnd::kInterrupted;

@@ -27,6 +27,8 @@ constexpr std::array kCommands = {
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
     CommandRow{Command::kPull, "pull", "fetch a model from the Hugging Face Hub"},
     CommandRow{Command::kModels, "models", "the models on this machine"},
+    CommandRow{Command::kRemove, "rm", "remove a model that pull has fetched"},
+    CommandRow{Command::kProcesses, "ps", "the servers that run on this machine"},
 };
 
 }  // namespace

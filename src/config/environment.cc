@@ -64,6 +64,11 @@ HubSite hub_site() {
   return site;
 }
 
+bool hub_is_offline() {
+  const std::string value = text_of("HF_HUB_OFFLINE");
+  return !value.empty() && value != "0";
+}
+
 ModelFolders model_folders() {
   ModelFolders folders;
   folders.outrider = below(user_cache_directory(), "models");

@@ -25,6 +25,9 @@ struct HubSite {
 };
 HubSite hub_site();
 
+// $HF_HUB_OFFLINE is set, and neither empty nor 0: nothing may be fetched.
+bool hub_is_offline();
+
 // The folders in which programs keep models. A path is empty, or the folder missing, where there is none.
 struct ModelFolders {
   std::filesystem::path outrider;      // `models` in user_cache_directory()

@@ -35,6 +35,8 @@ constexpr unsigned kDoctor = bit(Command::kDoctor);
 constexpr unsigned kServe = bit(Command::kServe);
 constexpr unsigned kPull = bit(Command::kPull);
 constexpr unsigned kModels = bit(Command::kModels);
+constexpr unsigned kRemove = bit(Command::kRemove);
+constexpr unsigned kProcesses = bit(Command::kProcesses);
 constexpr unsigned kAsksServer = kGenerate | kChat;
 constexpr unsigned kShapes = kBench | kBenchRows | kBenchPrompts | kBenchBatch;
 constexpr unsigned kBenches = kShapes | kBenchDrafters;
@@ -43,7 +45,7 @@ constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kBenches | kScore | kServe;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
 constexpr unsigned kPromptSets = kBench | kBenchBatch | kBenchDrafters | kVerify | kDoctor;
-constexpr unsigned kAnswersJson = (kEvery & ~(kChat | kServe)) | kQuantize | kPull | kModels;
+constexpr unsigned kAnswersJson = (kEvery & ~(kChat | kServe)) | kQuantize | kPull | kModels | kProcesses;
 
 constexpr std::string_view kModel = "Model";
 constexpr std::string_view kInput = "Input";
@@ -109,8 +111,17 @@ const OptionRow kOptions[] = {
      .help = ".gguf file to write", .positional = true, .command_line_only = true},
     {.name = "reference", .metavar = "NAME", .group = kModel, .commands = kPull, .brief_commands = kPull,
      .member = member<&S::pull, &PullOptions::reference>(),
-     .help = "hf:ORG/REPO, hf:ORG/REPO:FILE, hf:ORG/REPO:QUANT, or a short name, such as smollm2",
+     .help = "hf:ORG/REPO, hf:ORG/REPO:FILE, hf:ORG/REPO:QUANT, an address of the Hub, or a short name, such as smollm2",
      .positional = true, .command_line_only = true},
+    {.name = "removed", .metavar = "NAME", .group = kModel, .commands = kRemove, .brief_commands = kRemove,
+     .member = member<&S::removed_model>(),
+     .help = "a model of outrider models that lies in outrider's own folder", .positional = true,
+     .command_line_only = true},
+    {.name = "pull", .group = kModel, .commands = kEvery, .member = member<&S::pull, &PullOptions::on_first_use>(),
+     .help = "fetch a model that is named and is not on this machine; without it a terminal asks first"},
+    {.name = "offline", .group = kModel, .commands = kEvery | kPull,
+     .member = member<&S::pull, &PullOptions::offline>(),
+     .help = "fetch nothing, as HF_HUB_OFFLINE=1 does"},
     {.name = "with-drafter", .group = kModel, .commands = kPull, .brief_commands = kPull,
      .member = member<&S::pull, &PullOptions::with_drafter>(),
      .help = "fetch a published drafter for the model, too, which runs then find", .command_line_only = true},
@@ -157,12 +168,12 @@ const OptionRow kOptions[] = {
      .member = member<&S::remote, &RemoteTarget::states>(),
      .help = "numbers of the target's states that --server sends for draft heads; q8 takes half of the bytes",
      .choices = "bf16|f16|q8"},
-    {.name = "offline", .metavar = "WAY", .group = kModel, .commands = kGenerate | kChat,
+    {.name = "server-offline", .metavar = "WAY", .group = kModel, .commands = kGenerate | kChat,
      .member = member<&S::remote, &RemoteTarget::offline>(),
      .help = "what to do while --server is out of reach; never: wait for it; correct: the drafter writes, and the server's own "
              "text replaces what differs later; keep: the drafter writes, and its text stays",
      .choices = "never|correct|keep"},
-    {.name = "offline-after", .metavar = "SECONDS", .group = kModel, .commands = kGenerate | kChat,
+    {.name = "server-offline-after", .metavar = "SECONDS", .group = kModel, .commands = kGenerate | kChat,
      .member = member<&S::remote, &RemoteTarget::offline_after>(),
      .help = "how long --server is waited for before the drafter writes alone", .range = {0.1, 1e5}},
     {.name = "host", .metavar = "ADDRESS", .group = kServing, .commands = kServe, .brief_commands = kServe,
@@ -193,6 +204,13 @@ const OptionRow kOptions[] = {
     {.name = "chat-template-kwargs", .metavar = "JSON", .group = kServing, .commands = kServe,
      .member = member<&S::chat, &ChatOptions::chat_template_kwargs>(),
      .help = "variables of the template in every request, as in {\"enable_thinking\": false}; a request's own come before"},
+    {.name = "think", .metavar = "HOW", .group = kServing, .commands = kServe,
+     .member = member<&S::chat, &ChatOptions::think>(),
+     .help = "whether a model that can think first does so, on or off, or the tokens that it may think; without it as "
+             "its template decides; a request may say otherwise"},
+    {.name = "thinking-message", .metavar = "TEXT", .group = kServing, .commands = kServe,
+     .member = member<&S::chat, &ChatOptions::thinking_message>(),
+     .help = "is written where the tokens of --think end, before the mark that closes the thinking"},
     {.name = "pooling", .metavar = "WHAT", .group = kServing, .commands = kServe,
      .member = named<kPoolings, &S::server, &ServerOptions::pooling>(),
      .help = "what /v1/embeddings takes of a text's states, its last one or their mean; rank: the model is a reranker, "
@@ -282,8 +300,11 @@ const OptionRow kOptions[] = {
      .help = "variables of the template, as in {\"enable_thinking\": false}"},
     {.name = "think", .metavar = "HOW", .group = kInput, .commands = kChat | kGenerate,
      .member = member<&S::chat, &ChatOptions::think>(),
-     .help = "whether a model that can think first does so; without it as its template decides",
-     .choices = "on|off"},
+     .help = "whether a model that can think first does so, on or off, or the tokens that it may think; without it as "
+             "its template decides"},
+    {.name = "thinking-message", .metavar = "TEXT", .group = kInput, .commands = kChat | kGenerate,
+     .member = member<&S::chat, &ChatOptions::thinking_message>(),
+     .help = "is written where the tokens of --think end, before the mark that closes the thinking"},
     {.name = "json-schema", .metavar = "JSON", .group = kSampling, .commands = kGenerate,
      .member = member<&S::generate, &GenerateOptions::json_schema>(),
      .help = "the output is JSON of this schema; a text or @FILE", .command_line_only = true},

@@ -31,6 +31,8 @@ enum class Command : unsigned {
   kBenchPrompts = 1u << 13,
   kBenchBatch = 1u << 14,
   kBenchDrafters = 1u << 15,
+  kRemove = 1u << 16,
+  kProcesses = 1u << 17,
 };
 
 enum class OriginKind { kFile, kEnvironment, kCommandLine };
@@ -72,7 +74,8 @@ struct RemoteTarget {
 struct ChatOptions {
   std::filesystem::path chat_template;  // replaces the model's; empty: none
   std::string chat_template_kwargs;     // a JSON object; empty: none
-  std::string think;                    // "on" or "off"; empty: as the template does by itself
+  std::string think;             // "on", "off" or a number of tokens; empty: as the template does by itself
+  std::string thinking_message;  // is written where the number of tokens ends the thinking
 };
 
 struct GenerateOptions {
@@ -121,6 +124,8 @@ struct QuantizeSettings {
 struct PullOptions {
   std::string reference;      // the model to fetch
   bool with_drafter = false;  // and a published drafter for it
+  bool on_first_use = false;  // of any command: a model that is not here is fetched without a question
+  bool offline = false;       // nothing is fetched
 };
 
 struct VerifyOptions {
@@ -175,6 +180,7 @@ struct Settings {
   BenchOptions bench;
   QuantizeSettings quantize;
   PullOptions pull;
+  std::string removed_model;  // of `rm`
   VerifyOptions verify;
   ServerOptions server;
 

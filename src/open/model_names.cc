@@ -28,6 +28,8 @@ bool is_path(const fs::path& text) {
 
 class ModelFinder {
  public:
+  explicit ModelFinder(const FetchModel& fetch) : fetch_(fetch) {}
+
   Status find(fs::path& model) {
     if (is_path(model)) return {};
     if (model == kBuiltinName) {
@@ -35,11 +37,25 @@ class ModelFinder {
       return {};
     }
     if (!models_) models_ = list_local_models(model_folders());
-    OUTRIDER_TRY(model, find_local_model(model.string(), *models_));
+    const std::string name = model.string();
+    OUTRIDER_TRY(std::optional<LocalModel> found, look_for_model(name, *models_));
+    if (!found) {
+      OUTRIDER_TRY(const std::optional<fs::path> fetched, fetch(name));
+      if (fetched) model = *fetched;
+      if (fetched) return {};
+      OUTRIDER_TRY(found, find_local_model(name, *models_));
+    }
+    model = found->path;
     return {};
   }
 
  private:
+  Result<std::optional<fs::path>> fetch(std::string_view name) const {
+    const auto reference = parse_hub_reference(name);
+    return fetch_ && reference.ok() ? fetch_(*reference) : Result<std::optional<fs::path>>(std::nullopt);
+  }
+
+  const FetchModel& fetch_;
   std::optional<std::vector<LocalModel>> models_;  // read from disk where a name is used
 };
 
@@ -71,8 +87,8 @@ Status choose_default(Settings& settings) {
 
 }  // namespace
 
-Status find_models(Settings& settings) {
-  ModelFinder finder;
+Status find_models(Settings& settings, const FetchModel& fetch) {
+  ModelFinder finder(fetch);
   EngineOptions& engine = settings.engine;
   if (!is_path(engine.model) && engine.model != kBuiltinName) settings.model_name = engine.model.string();
   OUTRIDER_RETURN_IF_ERROR(finder.find(engine.model));

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+#include <functional>
+#include <optional>
+
 #include "config/settings.h"
+#include "hub/remote/hub_reference.h"
 #include "outrider/result.h"
 
 namespace outrider {
 
+// Brings a model to this machine and returns its path; nullopt: it may not. An empty function fetches
+// nothing.
+using FetchModel = std::function<Result<std::optional<std::filesystem::path>>(const HubReference&)>;
+
 // Finds the models that the settings name and puts their paths in place of the names: MODEL, IN, and the
 // models of --speculative. A path that exists stays as it is. Where a command needs MODEL and none is given,
 // it becomes SmolLM2 or, where that is not on this machine, the built-in target, and a warning of the
-// settings says so. Errors: a name is unknown or ambiguous.
-Status find_models(Settings& settings);
+// settings says so. Errors: a name is unknown or ambiguous; `fetch` failed.
+Status find_models(Settings& settings, const FetchModel& fetch);
 
 }  // namespace outrider

@@ -69,7 +69,7 @@ Result<OpenedEngine> open_with_options(std::span<const NamedOption> options,
   given.has_user_drafter = user_drafter != nullptr;
   OUTRIDER_TRY(Settings settings, resolve_settings(given));
   settings.engine.user_drafter = std::move(user_drafter);
-  OUTRIDER_RETURN_IF_ERROR(find_models(settings));
+  OUTRIDER_RETURN_IF_ERROR(find_models(settings, {}));
   OpenedEngine opened;
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
   OUTRIDER_TRY(opened.engine, open_engine(std::move(names)));

@@ -128,7 +128,7 @@ TEST_F(DraftingProgram, AChatThatIsCutOffGoesOnAloneInColour) {
   const std::string out = (folder_ / "typescript").string();
   const std::string chat = fmt::format(
       "{} chat builtin --max-tokens 900 --ignore-eos --speculative draft_target,max_draft_len=1 "
-      "--offline-after 0.2 {}",
+      "--server-offline-after 0.2 {}",
       OUTRIDER_PROGRAM, at(server.port()));
   const std::string line = fmt::format(
       "printf 'Once upon a time\\n/exit\\n' | env -u NO_COLOR script -qefc '{}' {} >/dev/null", chat, out);

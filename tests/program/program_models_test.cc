@@ -68,6 +68,31 @@ TEST_F(ModelsTest, PullFetchesAModelThatRunsByItsName) {
   EXPECT_EQ(again["files"], Json({kFile}));
 }
 
+TEST_F(ModelsTest, AModelIsFetchedOnFirstUseWhereSomebodySaysSo) {
+  const std::string rest = " -p hello --max-tokens 4";
+  const std::string generate = "generate hf:" + kRepository + rest;
+  expect_refused(generate, 1, "outrider pull hf:" + kRepository + " fetches it, as --pull does",
+                 surroundings());
+  expect_refused(generate + " --pull --offline", 1, "no such model", surroundings());
+  expect_refused(generate + " --pull", 1, "no such model", surroundings("HF_HUB_OFFLINE=1"));
+  expect_refused("pull " + kRepository, 2, "HF_HUB_OFFLINE", surroundings("HF_HUB_OFFLINE=1"));
+  const Outcome fetched = run(generate + " --pull", surroundings());
+  EXPECT_EQ(fetched.exit_code, 0) << fetched.errors;
+  EXPECT_EQ(fetched.output, run("generate " + kModel + ".gguf" + rest).output);
+  EXPECT_EQ(run(generate, surroundings()).output, fetched.output);
+}
+
+TEST_F(ModelsTest, RemovesWhatWasPulled) {
+  EXPECT_EQ(run("pull hf:" + kRepository, surroundings()).exit_code, 0);
+  const Outcome removed = run("rm tiny-gguf", surroundings());
+  EXPECT_EQ(removed.output, "removed " + kRepository + ":F32 (204 kB)\n") << removed.errors;
+  EXPECT_FALSE(fs::exists(pulled()));
+  expect_refused("rm tiny-gguf", 1, "no such model", surroundings());
+  expect_refused("rm", 2, "expected the name of a model", surroundings());
+  place("cache/llama.cpp/other-F32.gguf");
+  expect_refused("rm other-F32", 2, "llama.cpp keeps", surroundings());
+}
+
 // A head for the tiny model, published under a name that the table of known drafters has.
 const std::string kKnownTarget = "Qwen/Qwen3-8B-GGUF";
 const std::string kKnownHead = "RedHatAI/Qwen3-8B-speculator.eagle3";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/program/program_fixture.h"
+#include "tests/support/fake_hub.h"
 #include "tests/support/pseudo_terminal.h"
 
 namespace outrider {
@@ -120,12 +121,16 @@ TEST_F(ProgramTerminalTest, InterruptsClearALineOrEndAnAnswer) {
   }
   terminal.type("\"\"\"\rhalf" + kInterrupt);
   ASSERT_TRUE(terminal.saw(kPrompt));
-  terminal.type("Tell me a story\r");
-  ASSERT_TRUE(terminal.saw("\x1b[?2004l"));
-  terminal.type(kInterrupt);
-  ASSERT_TRUE(terminal.saw(kPrompt));
+  // At once after the end of the line, while nothing runs yet.
+  constexpr size_t kAnswers = 20;
+  for (size_t i = 0; i < kAnswers; ++i) {
+    terminal.type("Tell me a story\r");
+    ASSERT_TRUE(terminal.saw("\x1b[?2004l"));
+    terminal.type(kInterrupt);
+    ASSERT_TRUE(terminal.saw(kPrompt));
+  }
   const auto messages = said(terminal);
-  ASSERT_EQ(messages.size(), 2u);
+  ASSERT_EQ(messages.size(), 2 * kAnswers);
   EXPECT_EQ(messages[0].second, "Tell me a story");
 }
 
@@ -142,7 +147,7 @@ TEST_F(ProgramTerminalTest, CommandsChangeTheConversation) {
   ASSERT_TRUE(terminal.saw("read 5 messages"));
   ASSERT_TRUE(terminal.saw(kPrompt));
   terminal.type("/think maybe\r");
-  ASSERT_TRUE(terminal.saw("expected /think on"));
+  ASSERT_TRUE(terminal.saw("/think: expected on, off or a number of tokens"));
   ASSERT_TRUE(terminal.saw(kPrompt));
   terminal.type("/load " + folder_.string() + "/none\r");
   ASSERT_TRUE(terminal.saw("none: "));
@@ -151,6 +156,19 @@ TEST_F(ProgramTerminalTest, CommandsChangeTheConversation) {
   ASSERT_EQ(messages.size(), 5u);
   EXPECT_EQ(messages[0], (std::pair<std::string, std::string>("system", "Be brief.")));
   EXPECT_EQ(messages[3].second, "/etc/passwd is a file");
+}
+
+TEST_F(ProgramTerminalTest, AsksBeforeAModelIsFetched) {
+  FakeHub hub;
+  hub.add_repository("org/tiny-GGUF", {{"tiny-F32.gguf", contents(kModel + ".gguf")}});
+  for (const auto& [answer, code] : {std::pair("n\r", 1), std::pair("\r", 0)}) {
+    PseudoTerminal terminal({"generate", "org/tiny-GGUF", "-p", "hello", "--max-tokens", "4"},
+                            folder_.string(), {"HF_ENDPOINT=" + hub.url(), "no_proxy=*", "HF_HUB_OFFLINE="});
+    ASSERT_TRUE(terminal.saw("hf:org/tiny-GGUF is not on this machine. Fetch it (204 kB)? [Y/n] "));
+    terminal.type(answer);
+    EXPECT_EQ(terminal.wait(), code);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ / ".cache/outrider/models/org/tiny-GGUF/tiny-F32.gguf"));
 }
 
 TEST_F(ProgramTerminalTest, SaysThatAnAnswerWasCut) {

@@ -18,13 +18,15 @@ namespace outrider {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{30};
 
-PseudoTerminal::PseudoTerminal(const std::vector<std::string>& arguments, const std::string& home) {
+PseudoTerminal::PseudoTerminal(const std::vector<std::string>& arguments, const std::string& home,
+                               const std::vector<std::string>& variables) {
   winsize size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
   pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
   if (pid_ != 0) return;
   setenv("TERM", "xterm", 1);
   setenv("HOME", home.c_str(), 1);
   for (const char* name : {"XDG_STATE_HOME", "XDG_CACHE_HOME"}) unsetenv(name);
+  for (const std::string& variable : variables) putenv(const_cast<char*>(variable.c_str()));
   std::vector<char*> words = {const_cast<char*>(OUTRIDER_PROGRAM)};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);

@@ -8,10 +8,11 @@
 
 namespace outrider {
 
-// The program in a terminal of 80 columns and 24 lines, with a home of its own.
+// The program in a terminal of 80 columns and 24 lines, with `home` as its home. variables: "NAME=value".
 class PseudoTerminal {
  public:
-  PseudoTerminal(const std::vector<std::string>& arguments, const std::string& home);
+  PseudoTerminal(const std::vector<std::string>& arguments, const std::string& home,
+                 const std::vector<std::string>& variables = {});
   ~PseudoTerminal();
   PseudoTerminal(const PseudoTerminal&) = delete;
   PseudoTerminal& operator=(const PseudoTerminal&) = delete;

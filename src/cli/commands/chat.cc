@@ -29,7 +29,7 @@ constexpr std::string_view kHelp =
     "/reset         start a new conversation\n"
     "/regen         answer the last message again, in other words if the temperature allows\n"
     "/system TEXT   set the system message; without TEXT none\n"
-    "/think on|off  let the model think before it answers, or not\n"
+    "/think HOW     let the model think before it answers: on, off, or so many tokens\n"
     "/save FILE     write the conversation as JSON; /load FILE reads it\n"
     "/private TEXT  say TEXT; the rest of the conversation is not shown to --server\n"
     "/stats         figures of the last answer\n"
@@ -58,7 +58,7 @@ class Chat {
     const std::unique_ptr<LineReader> reader =
         LineReader::open(is_interactive_ ? history_file() : std::filesystem::path());
     if (is_interactive_) write_error_text("/help lists the commands\n");
-    // Between a line and its answer Ctrl-C has nothing to end.
+    // Ctrl-C between a line and its answer ends the answer, which makes no other guard.
     std::optional<InterruptGuard> guard;
     if (is_interactive_) guard.emplace(std::initializer_list<int>{SIGINT});
     std::string text;
@@ -96,7 +96,8 @@ class Chat {
   }
 
   Status answer(bool is_private) {
-    const InterruptGuard guard({SIGINT});
+    std::optional<InterruptGuard> guard;
+    if (!is_interactive_) guard.emplace(std::initializer_list<int>{SIGINT});
     AnswerView view;
     auto answer =
         partner_.answer({.messages = conversation_.messages(), .is_private = is_private, .index = index_},
@@ -144,8 +145,8 @@ class Chat {
   }
 
   Status think(const std::string& how) {
-    if (how != "on" && how != "off") return usage_error("expected /think on or /think off");
-    return partner_.think(how == "on");
+    OUTRIDER_TRY(const ThinkingChoice choice, parse_thinking("/think", how));
+    return partner_.think(choice);
   }
 
   Status save(const std::string& file) {

@@ -35,8 +35,8 @@ class LocalPartner final : public ChatPartner {
   }
   void begin() override {}
   Result<PartnerAnswer> answer(const ChatQuestion& question, const AnswerSink& sink) override;
-  Status think(bool thinks) override {
-    set_thinking(model_->values(), thinks);
+  Status think(const ThinkingChoice& choice) override {
+    model_->set_thinking(choice);
     return {};
   }
   std::string statistics(const TimedCompletion& timed) const override {
@@ -86,7 +86,7 @@ class RemotePartner final : public ChatPartner {
   }
   void begin() override { safe_.reset(); }
   Result<PartnerAnswer> answer(const ChatQuestion& question, const AnswerSink& sink) override;
-  Status think(bool) override {
+  Status think(const ThinkingChoice&) override {
     return usage_error("expected a model on this machine, found one on a server");
   }
   std::string statistics(const TimedCompletion& timed) const override;

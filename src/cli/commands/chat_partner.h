@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/chat_model.h"
 #include "cli/timed_completion.h"
 #include "config/settings.h"
 #include "outrider/result.h"
@@ -40,7 +41,7 @@ class ChatPartner {
   // Answers the last message until Ctrl-C, and calls `sink` with the answer as it comes.
   virtual Result<PartnerAnswer> answer(const ChatQuestion& question, const AnswerSink& sink) = 0;
   // Switches the thinking of later answers. Error: this partner has no such switch.
-  virtual Status think(bool thinks) = 0;
+  virtual Status think(const ThinkingChoice& choice) = 0;
   // Figures of the last answer, in lines.
   virtual std::string statistics(const TimedCompletion& timed) const = 0;
 };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/first_use.h"
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"
@@ -55,6 +56,8 @@ constexpr std::pair<Command, CommandFunction> kFunctions[] = {
     {Command::kServe, run_serve},
     {Command::kPull, run_pull},
     {Command::kModels, run_models},
+    {Command::kRemove, run_rm},
+    {Command::kProcesses, run_ps},
 };
 
 std::string flag_name(const OptionRow& row) {
@@ -292,7 +295,7 @@ Status run(int argc, const char* const* argv) {
   OUTRIDER_TRY(RankJob job, RankJob::join(settings.engine));
   if (job.is_worker()) return job.serve();
   settings.engine.ranks = job.ranks();
-  const Status named = find_models(settings);
+  const Status named = find_models(settings, fetch_on_first_use(settings.pull));
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(named);
   const auto* const function =

@@ -33,6 +33,8 @@ Status run_quantize(const Settings& settings);
 // Fetches a model from the Hub. SIGINT and SIGTERM end it; the same command goes on later.
 Status run_pull(const Settings& settings);
 Status run_models(const Settings& settings);
+Status run_rm(const Settings& settings);
+Status run_ps(const Settings& settings);
 // Serves until a signal ends it.
 Status run_serve(const Settings& settings);
 

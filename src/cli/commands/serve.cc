@@ -78,6 +78,8 @@ Status run_serve(const Settings& settings) {
   OUTRIDER_TRY(ChatInputs chat, read_chat_options(settings.chat));
   parts.chat_template = std::move(chat.chat_template);
   parts.template_values = std::move(chat.values);
+  parts.thinking_budget = chat.thinking_budget;
+  parts.thinking_message = settings.chat.thinking_message;
   parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));

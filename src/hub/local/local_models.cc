@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/quote.h"
 #include "hub/local/model_scan.h"
 #include "hub/remote/hub_reference.h"
@@ -39,10 +41,10 @@ std::string full_name(std::string_view name) {
 
 Error nothing_found(std::string_view name) {
   const auto reference = parse_hub_reference(name);
-  return input_error(
-      fmt::format("no such model: {} is neither a path nor a model on this machine; outrider models lists "
-                  "those there are{}",
-                  quote(name), reference.ok() ? fmt::format(", outrider pull {} fetches it", name) : ""));
+  return input_error(fmt::format(
+      "no such model: {} is neither a path nor a model on this machine; outrider models lists "
+      "those there are{}",
+      quote(name), reference.ok() ? fmt::format(", outrider pull {} fetches it, as --pull does", name) : ""));
 }
 
 }  // namespace
@@ -58,16 +60,22 @@ std::vector<LocalModel> list_local_models(const ModelFolders& folders) {
   return models;
 }
 
-Result<std::filesystem::path> find_local_model(std::string_view name, const std::vector<LocalModel>& models) {
+Result<LocalModel> find_local_model(std::string_view name, const std::vector<LocalModel>& models) {
+  OUTRIDER_TRY(std::optional<LocalModel> found, look_for_model(name, models));
+  return found ? Result<LocalModel>(std::move(*found)) : nothing_found(name);
+}
+
+Result<std::optional<LocalModel>> look_for_model(std::string_view name,
+                                                 const std::vector<LocalModel>& models) {
   const std::string wanted = upper_case(full_name(name));
   std::vector<const LocalModel*> found, exact;
   for (const LocalModel& model : models) {
     if (has_name(model, wanted)) found.push_back(&model);
     if (upper_case(model.name) == wanted) exact.push_back(&model);
   }
-  if (exact.size() == 1) return exact.front()->path;
-  if (found.size() == 1) return found.front()->path;
-  if (found.empty()) return nothing_found(name);
+  if (exact.size() == 1) return std::optional(*exact.front());
+  if (found.size() == 1) return std::optional(*found.front());
+  if (found.empty()) return std::optional<LocalModel>();
   std::string candidates;
   for (const LocalModel* model : found)
     candidates += fmt::format("{}{} ({})", candidates.empty() ? "" : ", ", model->name, model->path.string());

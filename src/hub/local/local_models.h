@@ -2,7 +2,7 @@
 // The models that lie on this machine, wherever a program keeps them, and their names.
 #pragma once
 
-#include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +18,10 @@ std::vector<LocalModel> list_local_models(const ModelFolders& folders);
 // The model of that name. Beside the name of a LocalModel these count: its parts without the organisation or
 // the quant, the name of its file, with or without its ending, and the names of known_models(). Letter case
 // does not count. Errors: there is none, with the way to get it; there are several, with all of them.
-Result<std::filesystem::path> find_local_model(std::string_view name, const std::vector<LocalModel>& models);
+Result<LocalModel> find_local_model(std::string_view name, const std::vector<LocalModel>& models);
+
+// The same; nullopt: there is none.
+Result<std::optional<LocalModel>> look_for_model(std::string_view name,
+                                                 const std::vector<LocalModel>& models);
 
 }  // namespace outrider

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/local/local_models.h"
+#include "hub/local/remove_model.h"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +52,7 @@ class LocalModels : public ::testing::Test {
 
   fs::path find(const std::string& name) const {
     const auto found = find_local_model(name, list_local_models(folders_));
-    return found.ok() ? *found : fs::path(found.error().message);
+    return found.ok() ? found->path : fs::path(found.error().message);
   }
 
   fs::path root_;
@@ -92,6 +93,30 @@ TEST_F(LocalModels, OfTheHubsCacheTheSnapshotOfMain) {
   ASSERT_EQ(models.size(), 1u);
   EXPECT_EQ(models.front().bytes, static_cast<int64_t>(std::string("model.safetensors").size()));
   EXPECT_EQ(find("repo"), folder);
+}
+
+TEST_F(LocalModels, AreRemovedWithTheFoldersThatHoldNothingMore) {
+  const auto remove = [&](const std::string& name) {
+    const auto models = list_local_models(folders_);
+    return remove_local_model(*find_local_model(name, models), folders_.outrider);
+  };
+  const fs::path first = write("outrider/Org/Big/Q8/b-Q8_0-00001-of-00002.gguf", "123");
+  write("outrider/Org/Big/Q8/b-Q8_0-00002-of-00002.gguf", "4567");
+  const fs::path small = write("outrider/Org/Big/m-Q4_0.gguf", "1");
+  EXPECT_EQ(remove("big:q8_0").value(), 7);
+  EXPECT_FALSE(fs::exists(first.parent_path()));
+  EXPECT_TRUE(fs::exists(small));
+  EXPECT_EQ(remove("big").value(), 1);
+  EXPECT_TRUE(fs::is_empty(root_ / "outrider"));
+  const fs::path folder = write("outrider/Org/Folder/config.json", "{}").parent_path();
+  write("outrider/Org/Folder/model.safetensors", "1");
+  EXPECT_TRUE(remove("org/folder").ok());
+  EXPECT_FALSE(fs::exists(folder));
+  const fs::path other = write("lm/Org/Repo/m-Q4_0.gguf", "1");
+  const auto refused = remove("repo");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("lm-studio keeps"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(fs::exists(other));
 }
 
 TEST_F(LocalModels, OfOllamaByItsManifests) {

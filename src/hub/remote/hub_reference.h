@@ -28,7 +28,8 @@ std::span<const KnownModel> known_models();
 // The model that commands use where none is named.
 const KnownModel& default_known_model();
 
-// Reads a reference, with or without "hf:", or a known name. Error: neither; the message lists known names.
+// Reads a reference, with or without "hf:" or "hf.co/", a known name, or the address of a repository or of
+// one of its files as a browser shows it. Errors: neither, with all known names; a branch other than main.
 Result<HubReference> parse_hub_reference(std::string_view text);
 
 }  // namespace outrider

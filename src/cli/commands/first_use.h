@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/settings.h"
+#include "open/model_names.h"
+
+namespace outrider {
+
+// Fetches a model that a command names and this machine does not have, where --pull says so or a terminal
+// answers yes.
+FetchModel fetch_on_first_use(const PullOptions& options);
+
+}  // namespace outrider

@@ -63,6 +63,8 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
   model.name = parts.model_name;
   model.created = std::time(nullptr);
   model.template_values = parts.template_values;
+  model.thinking_budget = parts.thinking_budget;
+  model.thinking_message = parts.thinking_message;
   model.pooling = parts.options.pooling;
   model.sampling =
       default_sampling(parts.sampling, parts.sampling_choices, engine.parts().target->config().sampling);

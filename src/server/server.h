@@ -32,6 +32,8 @@ struct ServerParts {
   SamplingChoices sampling_choices;             // options that override the defaults of the model
   std::optional<ChatTemplate> chat_template;    // replaces the model's
   TemplateValues template_values;               // variables of the template in every request
+  std::optional<int64_t> thinking_budget;       // tokens, of requests that name none
+  std::string thinking_message;                 // is written where a budget ends
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
 };

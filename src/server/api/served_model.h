@@ -28,6 +28,8 @@ struct ServedModel {
   std::string bos_token, eos_token;             // for the template
   TemplateTokens other_tokens;                  // the same
   std::string template_problem;                 // why the model's own cannot be read, and what to do
+  std::optional<int64_t> thinking_budget;       // tokens, of requests that name none; unset: no bound
+  std::string thinking_message;                 // is written where a budget ends
   std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model
   int64_t context = 0;                          // tokens
   int64_t vocab_size = 0;

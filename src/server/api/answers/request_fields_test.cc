@@ -106,6 +106,8 @@ const FieldCase kChat[] = {
     {"enable_thinking", {"true", "false"}},
     {"reasoning_effort", {}},
     {"reasoning_format", {}},
+    {"thinking_token_budget", {"-1", "0", "1", "101", "2147483647"}},
+    {"thinking_budget", {"-1", "0", "1", "101", "2147483647"}},
     {"echo", {"false"}},
     {"prompt", {}},
 };

@@ -43,6 +43,7 @@ class TestServedModel {
   }
 
   ServedModel& model() { return model_; }
+  const ServedModel& model() const { return model_; }
   CallContext context() const {
     CallContext context;
     context.model = &model_;

@@ -67,10 +67,14 @@ ApiStatus read_reasoning_format(const RequestField& field, ChatSpec& spec) {
   return api_ok();
 }
 
-constexpr FieldRule<ChatSpec> kChatRules[] = {
-    {"logprobs", read_logprobs},     {"top_logprobs", read_top_logprobs},
-    {"max_tokens", read_max_tokens}, {"max_completion_tokens", read_max_tokens},
-    {"n_predict", read_max_tokens},  {"reasoning_format", read_reasoning_format}};
+constexpr FieldRule<ChatSpec> kChatRules[] = {{"logprobs", read_logprobs},
+                                              {"top_logprobs", read_top_logprobs},
+                                              {"max_tokens", read_max_tokens},
+                                              {"max_completion_tokens", read_max_tokens},
+                                              {"n_predict", read_max_tokens},
+                                              {"reasoning_format", read_reasoning_format},
+                                              {"thinking_token_budget", read_thinking_budget},
+                                              {"thinking_budget", read_thinking_budget}};
 
 ApiStatus skip_field(const RequestField&, ChatSpec&) { return api_ok(); }
 
@@ -81,6 +85,12 @@ std::vector<FieldRule<ChatSpec>> chat_rules() {
 }
 
 }  // namespace
+
+ApiStatus read_thinking_budget(const RequestField& field, ChatSpec& spec) {
+  OUTRIDER_TRY(const int64_t tokens, field.integer(-1, INT32_MAX));
+  spec.thinking_budget = tokens < 0 ? std::nullopt : std::optional(tokens);
+  return api_ok();
+}
 
 ApiResult<ChatPrompt> make_chat_prompt(const RequestField& root, const ServedModel& model,
                                        const ApiLimits& limits, std::vector<std::string>* ignored) {
@@ -100,6 +110,7 @@ ApiResult<ChatSpec> read_chat_request(const RequestField& root, const CallContex
   spec.model = context.model;
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
+  spec.thinking_budget = context.model->thinking_budget;
   OUTRIDER_RETURN_IF_ERROR(read_fields<ChatSpec>(root, rules, spec));
   if (spec.top_logprobs > 0 && !spec.logprobs) {
     return field_error("top_logprobs", "expected only together with \"logprobs\": true");

@@ -7,6 +7,7 @@
 #include "grammar/grammar_builder.h"
 #include "grammar/grammar_constraint.h"
 #include "server/api/tool_calls/call_grammar.h"
+#include "server/api/tool_calls/thinking_budget.h"
 
 namespace outrider {
 namespace {
@@ -151,7 +152,9 @@ ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choic
   return make_constraints(builder.build(*form), spec, spec.form.path, choices);
 }
 
-ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
+namespace {
+
+ApiResult<Constraints> answer_constraints(ChatSpec& spec) {
   const ToolUse& tools = spec.prompt.tools;
   const bool is_free = spec.form.kind == OutputForm::Kind::kFree;
   if (tools.must_call()) {
@@ -166,11 +169,34 @@ ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
   return form.shape == CallShape::kChannel ? Constraints() : strict_constraints(spec, form);
 }
 
+ThinkingTracker thinking_tracker(const OutputParts& output) {
+  std::vector<std::string_view> call_marks;
+  for (const CallForm* form : output.calls) {
+    for (const std::string_view mark : form->open) {
+      if (!mark.empty()) call_marks.push_back(mark);
+    }
+  }
+  return ThinkingTracker(*output.thinking, output.begins, std::move(call_marks));
+}
+
+}  // namespace
+
+ApiResult<Constraints> chat_constraints(ChatSpec& spec) {
+  OUTRIDER_TRY(Constraints constraints, answer_constraints(spec));
+  const OutputParts& output = spec.prompt.output;
+  if (!spec.thinking_budget || output.thinking == nullptr) return constraints;
+  constraints.resize(static_cast<size_t>(spec.n));
+  for (std::shared_ptr<TokenConstraint>& constraint : constraints) {
+    constraint = limit_thinking({.tokens = *spec.thinking_budget, .message = spec.model->thinking_message},
+                                thinking_tracker(output), *output.thinking, spec.model->tokenizer,
+                                spec.model->vocab_size, std::move(constraint));
+  }
+  return constraints;
+}
+
 void prepare_output(ChatSpec& spec) {
   OutputParts& output = spec.prompt.output;
   output.shows_thinking = !spec.splits_reasoning;
-  if (output.shows_thinking && output.thinking != nullptr && !output.thinking->is_channel)
-    output.thinking = nullptr;
   std::vector<std::string_view> marks;
   const auto add = [&](const auto& more) { marks.insert(marks.end(), more.begin(), more.end()); };
   if (output.thinking != nullptr) add(output.thinking->marks());

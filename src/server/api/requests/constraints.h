@@ -18,7 +18,7 @@ ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choic
 
 // Constraints for the output form, for a required call, or for strict tools: a call of a strict tool must
 // match its schema. Form and required call begin after the thinking. Tools whose schema cannot be held are
-// noted in `spec.ignored`.
+// noted in `spec.ignored`. A budget of thinking holds beside each of them.
 ApiResult<Constraints> chat_constraints(ChatSpec& spec);
 
 // Adapts `spec` to thinking and calls: the control tokens that mark them are printed.

@@ -15,6 +15,12 @@ namespace {
 
 ApiStatus skip_block_field(const RequestField&, ChatSpec&) { return api_ok(); }
 
+// {"type": ..., "budget_tokens": ...}; make_messages_prompt() reads the type.
+ApiStatus read_thinking_tokens(const RequestField& field, ChatSpec& spec) {
+  const auto budget = field.find("budget_tokens");
+  return budget ? read_thinking_budget(*budget, spec) : api_ok();
+}
+
 ApiStatus read_max_message_tokens(const RequestField& field, ChatSpec& spec) {
   OUTRIDER_TRY(const int64_t max, field.integer(-1, INT32_MAX));
   if (max == 0) return field.error("expected -1, which is no limit, or 1 and more, found 0");
@@ -27,7 +33,7 @@ ApiStatus read_stop_sequences(const RequestField& field, ChatSpec& spec) {
 }
 
 // {"format": {"type": "json_schema", "schema": ...}, "effort": ...}. The effort is a variable of the
-// template; nothing here counts down a budget.
+// template, and a task's budget is not counted.
 ApiStatus read_output_config(const RequestField& field, ChatSpec& spec) {
   OUTRIDER_TRY(const auto members, field.members());
   for (const RequestField& member : members) {
@@ -65,7 +71,9 @@ constexpr FieldRule<ChatSpec> kMessagesRules[] = {{"messages", skip_block_field}
                                                   {"system", skip_block_field},
                                                   {"tools", skip_block_field},
                                                   {"tool_choice", skip_block_field},
-                                                  {"thinking", skip_block_field},
+                                                  {"thinking", read_thinking_tokens},
+                                                  {"thinking_token_budget", read_thinking_budget},
+                                                  {"thinking_budget", read_thinking_budget},
                                                   {"chat_template_kwargs", skip_block_field},
                                                   {"enable_thinking", skip_block_field},
                                                   {"max_tokens", read_max_message_tokens},
@@ -172,6 +180,7 @@ ApiResult<ChatSpec> read_messages_request(const RequestField& root, const CallCo
   spec.model = context.model;
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
+  spec.thinking_budget = context.model->thinking_budget;
   OUTRIDER_TRY(const RequestField max_field, root.at("max_tokens"));
   OUTRIDER_RETURN_IF_ERROR(read_max_message_tokens(max_field, spec));
   OUTRIDER_RETURN_IF_ERROR(read_fields<ChatSpec>(root, kMessagesRules, spec));

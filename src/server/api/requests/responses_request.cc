@@ -87,6 +87,10 @@ ApiStatus read_truncation(const RequestField& field, ResponsesSpec& spec) {
   return way == 0 ? api_ok() : log_field(field, spec);
 }
 
+ApiStatus read_budget(const RequestField& field, ResponsesSpec& spec) {
+  return read_thinking_budget(field, spec);
+}
+
 constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_field},
                                                         {"instructions", skip_input_field},
                                                         {"previous_response_id", skip_input_field},
@@ -110,6 +114,8 @@ constexpr FieldRule<ResponsesSpec> kResponsesRules[] = {{"input", skip_input_fie
                                                         {"prompt", check_neutral},
                                                         {"prompt_logprobs", check_neutral},
                                                         {"top_logprobs", check_neutral},
+                                                        {"thinking_token_budget", read_budget},
+                                                        {"thinking_budget", read_budget},
                                                         {"truncation", read_truncation}};
 
 // The tools of the request, and the tools that items of its input bring.
@@ -216,6 +222,7 @@ ApiResult<ResponsesSpec> read_responses_request(const RequestField& root, const 
   spec.model = context.model;
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
+  spec.thinking_budget = context.model->thinking_budget;
   OUTRIDER_RETURN_IF_ERROR(read_fields<ResponsesSpec>(root, kResponsesRules, spec));
   OUTRIDER_TRY(ChatInput input, read_chat_input(root, context, spec));
   OUTRIDER_TRY(spec.prompt, render_chat(std::move(input), *context.model));

@@ -21,7 +21,7 @@ OutputParser::OutputParser(OutputParts parts, SharedTools tools) {
                       parts.shows_thinking);
     return;
   }
-  if (parts.thinking != nullptr) thinking_.emplace(*parts.thinking, parts.begins);
+  if (parts.thinking != nullptr && !parts.shows_thinking) thinking_.emplace(*parts.thinking, parts.begins);
   if (parts.calls.empty()) return;
   calls_.emplace(ToolCallParser::Options{.forms = std::move(parts.calls), .parallel = parts.parallel},
                  std::move(tools));

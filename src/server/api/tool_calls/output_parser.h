@@ -20,7 +20,7 @@ struct OutputParts {
   std::vector<const CallForm*> calls = {};  // empty: the text is not searched for calls
   bool parallel = true;                     // false: only the first call counts
   std::string prompt_tail = {};             // the end of the prompt
-  bool shows_thinking = false;              // of channels: it stays in the content
+  bool shows_thinking = false;              // it stays in the content
 };
 
 // The result does not depend on how the text is cut: whole answers and streams are the same.

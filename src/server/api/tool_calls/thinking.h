@@ -43,6 +43,7 @@ class ThinkingSplitter {
   void push(char next, std::string& thinking, std::string& content);
   void finish(std::string& thinking, std::string& content);
   bool is_thinking() const { return state_ == State::kOpened || state_ == State::kInside; }
+  bool is_over() const { return state_ == State::kClosed || state_ == State::kContent; }
   // A call begins, which ends the thinking. The mark that ends it may still come.
   void end_by_call();
 

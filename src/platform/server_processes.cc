@@ -105,7 +105,8 @@ double seconds_since_start(const fs::path& process, double uptime) {
   // The name before ") " may hold anything. The start is the 20th word after it, in ticks since boot.
   const size_t end = stat.rfind(") ");
   if (end == std::string::npos) return 0;
-  return std::max(0.0, uptime - number_at(stat.substr(end + 2), 19) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  return std::max(0.0,
+                  uptime - number_at(stat.substr(end + 2), 19) / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
 bool runs_program(const fs::path& process, std::string_view program) {

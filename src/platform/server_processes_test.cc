@@ -60,7 +60,8 @@ TEST(ServerProcesses, ReadsTheTablesOfTheKernel) {
         "   1: 0100007F:1F91 00000000:0000 01 00000000:00000000 00:00000000 00000000     0        0 8 1\n");
   write("42/net/tcp6",
         "  sl  local_address                         remote_address                        st\n"
-        "   0: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 9 1\n");
+        "   0: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 "
+        "9 1\n");
   write("42/net/unix",
         "Num       RefCount Protocol Flags    Type St Inode Path\n"
         "0: 00000002 00000000 00010000 0001 01 10 /run/o.sock\n");

@@ -21,7 +21,8 @@ std::string duration_text(double seconds) {
 }
 
 std::string servers_text(const std::vector<ServerProcess>& servers) {
-  std::string text = fmt::format("{:>8}  {:<22} {:>9} {:>11}  {}\n", "process", "address", "memory", "since", "command");
+  std::string text =
+      fmt::format("{:>8}  {:<22} {:>9} {:>11}  {}\n", "process", "address", "memory", "since", "command");
   for (const ServerProcess& server : servers) {
     text += fmt::format("{:>8}  {:<22} {:>9} {:>11}  {}\n", server.pid, fmt::join(server.addresses, ","),
                         size_text(server.resident_bytes), duration_text(server.seconds),

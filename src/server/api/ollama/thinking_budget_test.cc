@@ -16,7 +16,8 @@ using testing::StartsWith;
 
 const std::string kAsked = R"({"messages":[{"role":"user","content":"x"}],)";
 constexpr std::string_view kOpens = "{{ messages[0].content }}{# </think> #}<think>\n";
-constexpr std::string_view kChannels = "{{ messages[0].content }}{# <|channel|><|message|> #}<|start|>assistant";
+constexpr std::string_view kChannels =
+    "{{ messages[0].content }}{# <|channel|><|message|> #}<|start|>assistant";
 
 // The constraint of a chat; null: none.
 std::shared_ptr<TokenConstraint> constraint_of(const TestServedModel& model, const std::string& fields) {
@@ -29,8 +30,8 @@ bool may_come(std::span<const uint64_t> allowed, TokenId token) {
   return allowed[static_cast<size_t>(token) / 64] >> token % 64 & 1;
 }
 
-// The text of a model that wants to say `wish`, at most `most` tokens. In place of a forbidden token it says the
-// first one that may come. Every draft of a forbidden token is refused and leaves no trace.
+// The text of a model that wants to say `wish`, at most `most` tokens. In place of a forbidden token it says
+// the first one that may come. Every draft of a forbidden token is refused and leaves no trace.
 std::string said(const TestServedModel& model, TokenConstraint& constraint,
                  std::initializer_list<std::string_view> wish, size_t most = 100) {
   std::string text;
@@ -68,14 +69,14 @@ TEST(ThinkingBudget, ClosesTheThinkingAfterSoManyTokens) {
     const std::vector<TokenId> tokens = model.tokens(wish);
     const std::string thought =
         model.model().tokenizer->decode({tokens.begin(), tokens.begin() + budget}, false);
-    EXPECT_EQ(said(model, *constraint, {wish}),
-              thought + "\n</think>\n\n" + wish.substr(thought.size()));
+    EXPECT_EQ(said(model, *constraint, {wish}), thought + "\n</think>\n\n" + wish.substr(thought.size()));
   }
 }
 
 TEST(ThinkingBudget, IsNotUsedUpByOtherText) {
   const TestServedModel model(kOpens), silent("{{ messages[0].content }}{# </think> #}");
-  for (const std::string text : {"short</think>and a long answer of many words", "</think>\n\nwords and words"})
+  for (const std::string text :
+       {"short</think>and a long answer of many words", "</think>\n\nwords and words"})
     EXPECT_EQ(said(model, *constraint_of(model, R"("thinking_budget":9)"), {text}), text);
   const std::string text = "a long answer without a thought";
   EXPECT_EQ(said(silent, *constraint_of(silent, R"("thinking_budget":2)"), {text}), text);
@@ -90,7 +91,10 @@ TEST(ThinkingBudget, CallsEndTheThinking) {
   const TestServedModel model(
       "{{ messages[0].content }}{{ tools | tojson if tools }}{# <tool_call> </think> #}<think>\n");
   const std::string text = "I<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"many words and more\"}}";
-  EXPECT_EQ(said(model, *constraint_of(model, R"("thinking_budget":20,"tools":[{"type":"function","function":{"name":"f"}}])"), {text}),
+  EXPECT_EQ(said(model,
+                 *constraint_of(
+                     model, R"("thinking_budget":20,"tools":[{"type":"function","function":{"name":"f"}}])"),
+                 {text}),
             text);
 }
 
@@ -109,8 +113,9 @@ TEST(ThinkingBudget, ModelsWithChannelsChooseAnother) {
 TEST(ThinkingBudget, HoldsBesideASchema) {
   const TestServedModel model(kOpens);
   const auto constraint = constraint_of(
-      model, R"("thinking_token_budget":3,"response_format":{"type":"json_schema","json_schema":{"name":"s",)"
-             R"("schema":{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}}})");
+      model,
+      R"("thinking_token_budget":3,"response_format":{"type":"json_schema","json_schema":{"name":"s",)"
+      R"("schema":{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}}})");
   ASSERT_NE(constraint, nullptr);
   const std::string text = said(model, *constraint, {"one two three four{\"a\":1}"});
   const size_t close = text.find("</think>");

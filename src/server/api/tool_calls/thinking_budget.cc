@@ -32,9 +32,7 @@ class ThinkingConstraint final : public TokenConstraint {
       all_[static_cast<size_t>(token) / 64] |= uint64_t{1} << token % 64;
   }
 
-  State start() override {
-    return state_of({.inner = inner_ ? inner_->start() : 0, .tracker = start_});
-  }
+  State start() override { return state_of({.inner = inner_ ? inner_->start() : 0, .tracker = start_}); }
   State advance(State state, TokenId token) override;
   std::span<const uint64_t> allowed(State state) override;
   bool is_complete(State state) override {
@@ -162,8 +160,7 @@ std::shared_ptr<TokenConstraint> limit_thinking(const ThinkingBudget& budget, co
                                                 const ThinkingForm& form,
                                                 std::shared_ptr<const Tokenizer> tokenizer,
                                                 int64_t vocab_size, std::shared_ptr<TokenConstraint> inner) {
-  const std::string closing =
-      budget.message + std::string(form.is_channel ? kNextMessage : form.closing);
+  const std::string closing = budget.message + std::string(form.is_channel ? kNextMessage : form.closing);
   std::vector<TokenId> tokens = tokenizer->encode(closing, {.add_special = false});
   return std::make_shared<ThinkingConstraint>(budget.tokens, start, std::move(tokens), std::move(tokenizer),
                                               vocab_size, std::move(inner));

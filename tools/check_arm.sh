@@ -15,7 +15,7 @@ done
 
 PACKAGES=(libc6-dev libstdc++-12-dev nlohmann-json3-dev libsimdjson-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
   libfmt-dev libpcre2-dev libutf8proc-dev libgtest-dev libgmock-dev libboost1.81-dev libssl-dev libcurl4-openssl-dev
-  libedit-dev liburing-dev libjs-marked node-prismjs)
+  libedit-dev liburing-dev libjs-marked libjs-katex node-prismjs)
 folder=$PWD/build/arm64-packages
 root=$folder/root
 

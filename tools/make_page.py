@@ -46,6 +46,8 @@ def main():
     style = text_of(options.styles)
     # Within a script element these would begin or end one; in strings and expressions of JavaScript \x3c is the same.
     script = re.sub(r"<(!--|/?script)", r"\\x3c\1", text_of(options.scripts))
+    # Compilers refuse marks of the direction of text in a source; there, too, an escape is the same.
+    script = re.sub("[\u202a-\u202e\u2066-\u2069]", lambda mark: f"\\u{ord(mark[0]):04x}", script)
     parts = {"POLICY": POLICY.format(style=content_hash(style), script=content_hash(script)), "TITLE": options.title,
              "STYLE": style, "BODY": options.body.read_text(encoding="utf-8"), "SCRIPT": script}
     frame = options.frame.read_text(encoding="utf-8")

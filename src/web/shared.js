@@ -13,6 +13,7 @@ const shared = (() => {
   }
 
   const short = (value) => Number(value.toPrecision(3)).toString();
+  const brief = (value) => (value > 0 && value < 0.001 ? "<0.001" : value.toFixed(3));  // fits into a node
   const milliseconds = (value) => `${short(value)} ms`;
   const percent = (part, whole) => (whole === 0 ? "–" : `${(100 * part / whole).toFixed(1)} %`);
   const probability = (value) => (value === null ? "not known" : short(value));
@@ -111,15 +112,15 @@ const shared = (() => {
     if (places.own) svg.append(edge(places[places.own.parent], places.own, "own"));
     tree.nodes.forEach((node, i) => {
       const mark = i === 0 ? "" : `${MARKS[node.fate] || "·"} `;
-      const numbers = (guesses && node.draft !== null ? `q ${short(node.draft)}` : "") +
-        (node.target === null ? "" : `${guesses ? ", " : ""}p ${short(node.target)}`);
+      const numbers = (guesses && node.draft !== null ? `q ${brief(node.draft)}` : "") +
+        (node.target === null ? "" : `${guesses ? ", " : ""}p ${brief(node.target)}`);
       const lines = [mark + clipped(quoted(node.text), 14)]
         .concat(i === 0 ? ["pending"] : [numbers, node.cause || node.fate]);
       const facts = nodeFacts(node, places[i].depth, guesses);
       add(places[i], i === 0 ? "root" : node.fate.split(" ")[0], lines, facts).dataset.cause = node.cause;
     });
     if (places.own) {
-      const numbers = tree.own.target === null ? "" : `p ${short(tree.own.target)}`;
+      const numbers = tree.own.target === null ? "" : `p ${brief(tree.own.target)}`;
       add(places.own, "own", [`+ ${clipped(quoted(tree.own.text), 14)}`, numbers, tree.own.origin], ownFacts(tree.own));
     }
     return svg;

@@ -32,6 +32,37 @@ TEST_F(PageMarkdownTest, IsShownAsElements) {
   EXPECT_THAT(browser_->take_problems(), IsEmpty());
 }
 
+TEST_F(PageMarkdownTest, FormulasAreMathML) {
+  force_answer(
+      "So \\(a^2 + b^2 = c^2\\) and $x_1$, for $5 and $6.\n\n$$\n\\int_0^1 x\\,dx = \\frac{1}{2}\n$$\n\n"
+      "\\[ \\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix} \\]\n\n`$code$` and \\(\\nosuch{\\)\n");
+  ask("Show me formulas.");
+  EXPECT_EQ(value("count('.assistant .text math')"), 4);
+  EXPECT_EQ(value("count('.assistant .text .formula math[display=block]')"), 2);
+  EXPECT_EQ(value("count('.assistant .text mtable mtr')"), 2);
+  EXPECT_EQ(value("document.querySelector('.assistant .text').textContent.includes('for $5 and $6.')"), true);
+  EXPECT_EQ(value("[...document.querySelectorAll('.assistant .text p > code, .assistant .text span > code')]"
+                  ".map((each) => each.textContent)"),
+            Json({"$code$", "\\nosuch{"}));
+  take_picture("formulas");
+  EXPECT_THAT(browser_->take_problems(), IsEmpty());
+}
+
+TEST_F(PageMarkdownTest, FormulasCannotLoadOrLink) {
+  force_answer(
+      "$\\href{javascript:window.hacked=1}{x}$ $\\url{https://example.org}$ $\\htmlId{messages}{x}$ "
+      "$\\includegraphics{https://example.org/x.png}$ $\\htmlStyle{display:none}{y}$ "
+      "$\\def\\a{\\a\\a}\\a$ $" +
+      std::string(3000, '{') + "$\n");
+  ask("Show me hostile formulas.");
+  EXPECT_EQ(
+      value("count('#messages .text a, #messages .text img, #messages .text [id], #messages .text [href], "
+            "#messages .text [src]')"),
+      0);
+  EXPECT_EQ(value("window.hacked === undefined"), true);
+  EXPECT_THAT(browser_->take_problems(), IsEmpty());
+}
+
 const char* const kHostile[] = {
     "<script>window.hacked = 1</script>",
     "<img src=x onerror='window.hacked = 2'>",

@@ -11,6 +11,38 @@ const markdown = (() => {
   const MAX_DEPTH = 24;                 // of quotes and lists within one another; deeper ones are shown as they are
   const CHARACTERS = {amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0"};
 
+  // Formulas in LaTeX between \\( and \\), \\[ and \\], $ and $, $$ and $$. Sums of money are none: after the first $
+  // and before the last one is no space, and no digit follows. They are made of MathML, which needs no fonts.
+  const MAX_FORMULA = 2000;  // characters
+  const INLINE_FORMULA = /^(?:\\\(([^]+?)\\\)|\$\$([^]+?)\$\$|\$((?![\s$])(?:\\[^]|[^$\\\n])*?(?<!\s))\$(?!\d))/;
+  const BLOCK_FORMULA = /^ {0,3}(?:\\\[([^]+?)\\\]|\$\$([^]+?)\$\$)[ \t]*(?:\n|$)/;
+
+  const formulaRule = (level, name, pattern, begins) => ({name, level,
+    start: (text) => begins.exec(text)?.index,
+    tokenizer: (text) => {
+      const found = pattern.exec(text);
+      if (found === null || found[0].length > MAX_FORMULA) return undefined;
+      return {type: name, raw: found[0], text: found.slice(1).find((part) => part !== undefined)};
+    }});
+
+  const formulas = new Map();  // text -> element, so that an answer that grows is not read again and again
+  function formula(text, displayMode) {
+    const key = `${displayMode}${text}`;
+    if (!formulas.has(key)) {
+      if (formulas.size > 500) formulas.clear();
+      const box = element(displayMode ? "div" : "span", displayMode ? {class: "formula"} : {});
+      try {
+        katex.render(text, box, {displayMode, output: "mathml", throwOnError: true, trust: false, strict: "ignore", maxExpand: 200, maxSize: 20});
+      } catch {
+        box.replaceChildren(element("code", {}, text));
+      }
+      formulas.set(key, box);
+    }
+    return formulas.get(key).cloneNode(true);
+  }
+
+  marked.use({extensions: [formulaRule("inline", "formula", INLINE_FORMULA, /\\\(|\$/),
+                           formulaRule("block", "displayed", BLOCK_FORMULA, /^ {0,3}(?:\\\[|\$\$)/m)]});
   marked.setOptions({gfm: true, breaks: false, mangle: false, headerIds: false});
 
   // marked escapes texts for HTML.
@@ -76,6 +108,8 @@ const markdown = (() => {
     text: ({text, tokens}, depth) => (tokens ? children(tokens, depth) : [unescaped(text)]),
     html: ({raw}) => [raw],
     escape: ({text}) => [unescaped(text)],
+    formula: ({text, raw}) => [formula(text, raw.startsWith("$$"))],
+    displayed: ({text}) => [formula(text, true)],
     codespan: ({text}) => [element("code", {}, unescaped(text))],
     link: ({href, tokens}, depth) => link(unescaped(href), children(tokens, depth)),
     image: ({href, text}) => link(unescaped(href), [unescaped(text) || href]),

@@ -1,12 +1,14 @@
 // Draws the figures of `bench --all`.
 (() => {
-  const {byId, element, clipped, totalsList, plural, percent} = shared;
+  const {byId, element, totalsList, plural, percent} = shared;
   const data = JSON.parse(byId("data").textContent);
   const DECODINGS = ["greedy", "sampled"];
   const all = "all prompts";
   const categories = [...new Set(data.drafters.flatMap((row) => DECODINGS.flatMap((decoding) => Object.keys(row[decoding].categories))))];
   const figures = (row, decoding, category) => (category === all ? row[decoding] : row[decoding].categories[category]);
   const name = (row) => `${row.drafter}, ${row.tree}`;
+  // The ends of names tell drafters apart, so the middle is left out.
+  const abridged = (text) => (text.length <= 25 ? text : `${text.slice(0, 10)}…${text.slice(-14)}`);
   const megabytes = (bytes) => (bytes === 0 ? "–" : (bytes / 1e6).toFixed(2));
 
   const ORDERS = {
@@ -46,20 +48,22 @@
   }
 
   function bars(title, caption, rows, value) {
-    const width = 540, left = 215, right = 44, step = 30;
+    const width = 560, left = 235, right = 44, step = 36;
     const height = rows.length * step + 6;
     const top = Math.max(1, ...rows.flatMap((row) => DECODINGS.map((decoding) => value(row, decoding))));
     const atX = (x) => left + x / top * (width - left - right);
     const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}. ${caption}`},
       element("line", {x1: atX(1), x2: atX(1), y1: 0, y2: height, class: "rule mark"}, element("title", {}, "plain decoding: 1")));
     rows.forEach((row, i) => {
-      svg.append(element("text", {x: left - 8, y: i * step + 19, "text-anchor": "end"}, clipped(name(row), 30),
-        element("title", {}, name(row))));
+      // The kind of tree is what tells rows of one drafter apart, so it is never clipped.
+      svg.append(element("text", {x: left - 66, y: i * step + 22, "text-anchor": "end"}, abridged(row.drafter),
+        element("title", {}, name(row))),
+      element("text", {x: left - 8, y: i * step + 22, "text-anchor": "end", class: "faint"}, row.tree));
       DECODINGS.forEach((decoding, j) => {
-        const y = i * step + 5 + 11 * j;
-        svg.append(element("rect", {x: left, y, width: Math.max(0, atX(value(row, decoding)) - left), height: 10, class: decoding},
+        const y = i * step + 5 + 14 * j;
+        svg.append(element("rect", {x: left, y, width: Math.max(0, atX(value(row, decoding)) - left), height: 12, class: decoding},
           element("title", {}, `${name(row)}, ${decoding}: ${value(row, decoding).toFixed(2)}`)),
-          element("text", {x: atX(value(row, decoding)) + 4, y: y + 9, class: "faint"}, value(row, decoding).toFixed(2)));
+          element("text", {x: atX(value(row, decoding)) + 4, y: y + 10, class: "faint"}, value(row, decoding).toFixed(2)));
       });
     });
     return element("figure", {}, element("h3", {}, title), svg, element("figcaption", {}, caption));

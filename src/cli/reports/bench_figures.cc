@@ -2,10 +2,12 @@
 #include "cli/reports/bench_figures.h"
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -44,6 +46,11 @@ double length_margin(const std::vector<const PromptMeasurement*>& prompts, const
   return deviation * boost::math::quantile(boost::math::students_t(count - 1), 0.975);
 }
 
+nlohmann::ordered_json interval_json(const std::optional<std::pair<double, double>>& interval) {
+  if (!interval) return nullptr;
+  return {interval->first, interval->second};
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -51,6 +58,18 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::optional<std::pair<double, double>> median_interval(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const boost::math::binomial below(static_cast<double>(values.size()), 0.5);
+  std::optional<std::pair<double, double>> interval;
+  // The median is below the value of rank i, from 0, with probability P(X <= i).
+  for (size_t i = 0; i < values.size() / 2; ++i) {
+    if (boost::math::cdf(below, static_cast<double>(i)) > 0.025) break;
+    interval = {values[i], values[values.size() - 1 - i]};
+  }
+  return interval;
 }
 
 Figures figures_of(const std::vector<const PromptMeasurement*>& prompts) {
@@ -71,6 +90,7 @@ Figures figures_of(const std::vector<const PromptMeasurement*>& prompts) {
   figures.speculative_rate = median(speculative);
   figures.ratio_of_medians = figures.plain_rate > 0 ? figures.speculative_rate / figures.plain_rate : 0;
   figures.median_ratio = median(ratios);
+  figures.ratio_interval = median_interval(std::move(ratios));
   return figures;
 }
 
@@ -107,6 +127,7 @@ nlohmann::ordered_json figures_json(const Figures& figures) {
           {"speculative_tokens_per_second", figures.speculative_rate},
           {"speedup", figures.ratio_of_medians},
           {"speedup_median_of_prompts", figures.median_ratio},
+          {"speedup_median_interval", interval_json(figures.ratio_interval)},
           {"steps", figures.stats.steps},
           {"drafted", figures.stats.drafted},
           {"accepted", figures.stats.accepted},

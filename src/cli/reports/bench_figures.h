@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,9 @@ struct Figures {
   double speculative_rate = 0;
   double ratio_of_medians = 0;
   double median_ratio = 0;  // median of the prompts' speed-ups
-  SpeculationStats stats;   // sums
+  // The 95% interval of that median, whatever the distribution; nullopt: too few prompts.
+  std::optional<std::pair<double, double>> ratio_interval;
+  SpeculationStats stats;  // sums
   double length_margin =
       0;  // half of the 95% interval of the acceptance length over prompts; 0: fewer than two
   int64_t output_tokens = 0;
@@ -58,6 +61,9 @@ struct Figures {
 };
 
 double median(std::vector<double> values);  // 0: no values
+// The narrowest pair of values of equal ranks from both ends that holds the median of their distribution with
+// 95 % or more (Conover, Practical Nonparametric Statistics); nullopt: fewer than six values.
+std::optional<std::pair<double, double>> median_interval(std::vector<double> values);
 
 Figures figures_of(const std::vector<const PromptMeasurement*>& prompts);
 Figures over_all(const std::vector<PromptMeasurement>& prompts);

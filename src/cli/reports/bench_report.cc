@@ -47,9 +47,29 @@ std::string tree_text(const SpeculativeOptions& speculation) {
 }
 
 std::string table_row(std::string_view name, const Figures& figures) {
-  return fmt::format("{:<16} {:>7} {:>10.1f} {:>10.1f} {:>8.2f}x {:>8.2f} {:>8.1f}%\n", name, figures.prompts,
+  const std::string accepted =
+      figures.stats.drafted == 0 ? "-" : fmt::format("{:.1f}%", 100 * figures.acceptance_rate());
+  return fmt::format("{:<16} {:>7} {:>10.1f} {:>10.1f} {:>8.2f}x {:>8.2f} {:>9}\n", name, figures.prompts,
                      figures.plain_rate, figures.speculative_rate, figures.ratio_of_medians,
-                     figures.stats.acceptance_length(), 100 * figures.acceptance_rate());
+                     figures.stats.acceptance_length(), accepted);
+}
+
+std::string speedup_text(const Figures& figures) {
+  std::string text = fmt::format("{:.2f}x of the medians, {:.2f}x median of the prompts' own",
+                                 figures.ratio_of_medians, figures.median_ratio);
+  if (const auto& interval = figures.ratio_interval)
+    text += fmt::format(" ({:.2f} to {:.2f}: 95% over prompts)", interval->first, interval->second);
+  return text;
+}
+
+std::string acceptance_text(const Figures& figures) {
+  if (figures.stats.drafted == 0) return "acceptance rate      nothing was drafted\n";
+  std::string text =
+      fmt::format("acceptance rate      {:.1f}% ({} of {} drafted)\n", 100 * figures.acceptance_rate(),
+                  figures.stats.accepted, figures.stats.drafted);
+  std::string positions;
+  for (const double rate : figures.rate_per_position()) positions += fmt::format(" {:.1f}%", 100 * rate);
+  return text + fmt::format("  by position       {}\n", positions);
 }
 
 }  // namespace
@@ -105,17 +125,12 @@ std::string bench_text(const BenchSetup& setup, const std::vector<PromptMeasurem
     for (const auto& [category, figures] : categories) text += table_row(category, figures);
   }
   text += table_row("all", all);
-  text += fmt::format("\nspeed-up             {:.2f}x of the medians, {:.2f}x median of the prompts' own\n",
-                      all.ratio_of_medians, all.median_ratio);
+  text += fmt::format("\nspeed-up             {}\n", speedup_text(all));
   const std::string margin =
       all.length_margin > 0 ? fmt::format(" ± {:.2f} (95% over prompts)", all.length_margin) : std::string();
   text += fmt::format("acceptance length    {:.2f}{} tokens per target pass, bonus token included\n",
                       all.stats.acceptance_length(), margin);
-  text += fmt::format("acceptance rate      {:.1f}% ({} of {} drafted)\n", 100 * all.acceptance_rate(),
-                      all.stats.accepted, all.stats.drafted);
-  std::string positions;
-  for (double rate : all.rate_per_position()) positions += fmt::format(" {:.1f}%", 100 * rate);
-  text += fmt::format("  by position       {}\n", positions);
+  text += acceptance_text(all);
   text += fmt::format("per target pass      draft {:.3f} ms, verify {:.3f} ms\n", all.draft_ms_per_pass(),
                       all.verify_ms_per_pass());
   if (all.stats.draft_failures > 0)

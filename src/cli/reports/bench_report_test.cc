@@ -30,6 +30,17 @@ TEST(BenchReport, MedianOfOddEvenAndNone) {
   EXPECT_EQ(median({}), 0);
 }
 
+// Ranks by the table of the binomial distribution: of 20 values the 6th and the 15th.
+TEST(BenchReport, TheMedianHasAnInterval) {
+  std::vector<double> values = {6, 1, 2, 5, 4};
+  EXPECT_FALSE(median_interval(values));
+  values.push_back(3);
+  EXPECT_EQ(median_interval(values), std::pair(1.0, 6.0));
+  values.clear();
+  for (int i = 20; i > 0; --i) values.push_back(i);
+  EXPECT_EQ(median_interval(values), std::pair(6.0, 15.0));
+}
+
 TEST(BenchReport, FiguresAreOverStepsNotOverPrompts) {
   const std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20), measured(20, 20, 30, 30),
                                                   measured(30, 60, 10, 15)};

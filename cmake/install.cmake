@@ -10,6 +10,13 @@ install(DIRECTORY models/outrider-small models/outrider-draft DESTINATION ${CMAK
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/outrider/models COMPONENT drafters
         PATTERN outrider-small EXCLUDE PATTERN outrider-draft EXCLUDE PATTERN "*.svg" EXCLUDE PATTERN "*.md" EXCLUDE)
 install(FILES packaging/outrider.service DESTINATION lib/systemd/system COMPONENT system)
+install(FILES packaging/outrider.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT system)
+install(FILES packaging/completions/outrider.bash RENAME outrider
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT system)
+install(FILES packaging/completions/outrider.zsh RENAME _outrider
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions COMPONENT system)
+install(FILES packaging/completions/outrider.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+        COMPONENT system)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT system)
 
 install(TARGETS outrider_shared EXPORT OutriderTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)

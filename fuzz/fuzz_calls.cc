@@ -5,9 +5,12 @@
 // without sanitizers and with -fno-sanitize-coverage=trace-cmp,indirect-calls runs ten times as many inputs
 // (-entropic=0).
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -102,6 +105,23 @@ const Form& chosen_form(uint8_t number) {
   return kForms[number % kForms.size()];
 }
 
+// How often each form was read, which the end of the program prints.
+class Executions {
+ public:
+  void count(uint8_t number) { ++counts_[number % std::size(kTemplates)]; }
+  ~Executions() {
+    std::fputs("executions by form:", stderr);
+    for (size_t i = 0; i < std::size(kTemplates); ++i) {
+      const std::string name(chosen_form(static_cast<uint8_t>(i)).parts.calls.front()->name);
+      std::fprintf(stderr, " %s %zu", name.c_str(), counts_[i]);
+    }
+    std::fputs("\n", stderr);
+  }
+
+ private:
+  std::array<size_t, std::size(kTemplates)> counts_ = {};
+};
+
 const SharedTools& tools() {
   constexpr const char* kSchema =
       R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array"},"s":{"type":"string"}}})";
@@ -188,6 +208,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text =
       characters_in({reinterpret_cast<const char*>(data) + 2, std::min(size - 2, kMaxText)});
   OutputParts parts = chosen_form(data[0]).parts;
+  static Executions executions;
+  executions.count(data[0]);
   parts.begins = static_cast<ThinkingState>(data[1] / 16 % 3);
   if (data[1] >= 128 && parts.calls.front() != &plain_call_form()) parts.calls.push_back(&plain_call_form());
   const Answer whole = read(parts, text, text.size() + 1);

@@ -2,6 +2,7 @@
 // The built program as users run it: exit codes, one-line errors, sources of settings and prompts.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +11,32 @@
 
 namespace outrider {
 namespace {
+
+// The files that packages install for shells and readers are written from the tables.
+TEST_F(ProgramTest, FilesForShellsAreCurrent) {
+  const std::string folder = OUTRIDER_SOURCE_DIR "/packaging/";
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    EXPECT_EQ(contents(folder + "completions/outrider." + shell), run("options " + shell).output)
+        << "run: ./dev docs";
+  }
+  EXPECT_EQ(contents(folder + "outrider.1"), run("options man").output) << "run: ./dev docs";
+  expect_refused("options csh", 2, "expected foreign, bash, zsh, fish or man");
+}
+
+TEST_F(ProgramTest, BashCompletesCommandsOptionsAndChoices) {
+  const auto completed = [&](const std::string& words) {
+    const std::string script = ". " OUTRIDER_SOURCE_DIR "/packaging/completions/outrider.bash; COMP_WORDS=(" +
+                               words +
+                               "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _outrider; echo ${COMPREPLY[@]}";
+    const std::string file = (folder_ / "completed").string();
+    EXPECT_EQ(std::system(("bash -c '" + script + "' > " + file).c_str()), 0);
+    return contents(file);
+  };
+  EXPECT_EQ(completed("outrider gen"), "generate\n");
+  EXPECT_EQ(completed("outrider serve --api-k"), "--api-key --api-key-file\n");
+  EXPECT_EQ(completed("outrider generate m --weights q8"), "q8_0 q8\n");
+  EXPECT_EQ(completed("outrider bench --row"), "--rows\n");
+}
 
 TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("", 2, "expected a command");
@@ -162,7 +189,9 @@ TEST_F(ProgramTest, InspectNeedsNoWeights) {
 }
 
 TEST_F(ProgramTest, HelpAndVersion) {
-  EXPECT_TRUE(run("--version").output.starts_with("outrider "));
+  const std::string version = run("--version").output;
+  EXPECT_TRUE(version.starts_with("outrider 0.")) << version;
+  EXPECT_NE(version.find("\nkernels of this machine: "), std::string::npos) << version;
   EXPECT_NE(run("--help").output.find("verify-lossless"), std::string::npos);
   const Outcome help = run("generate --help");
   EXPECT_EQ(help.exit_code, 0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/first_use.h"
+#include "cli/commands/shell_files.h"
+#include "cli/commands/version.h"
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"
@@ -259,19 +262,28 @@ std::vector<std::string> usual_words(std::vector<std::string> words) {
   return words;
 }
 
+// The tables of options as files for docs/reference, shells and packages; not a command for users.
+Status write_tables(std::string_view as) {
+  constexpr std::pair<std::string_view, std::string (*)()> kForms[] = {
+      {"", option_reference},  {"foreign", foreign_reference}, {"bash", bash_completion},
+      {"zsh", zsh_completion}, {"fish", fish_completion},      {"man", manual_page}};
+  const auto* const form =
+      std::ranges::find(kForms, as, &std::pair<std::string_view, std::string (*)()>::first);
+  if (form == std::end(kForms))
+    return usage_error("expected foreign, bash, zsh, fish or man, found " + quote(as));
+  write_output(form->second());
+  return {};
+}
+
 Status run(int argc, const char* const* argv) {
   if (argc < 2) return usage_error("expected a command, found none; outrider --help lists them");
   const std::string_view first = argv[1];
-  if (first == "options") {  // writes pages of docs/reference; not a command for users
-    write_output(argc > 2 && std::string_view(argv[2]) == "foreign" ? foreign_reference()
-                                                                    : option_reference());
-    return {};
-  }
+  if (first == "options") return write_tables(argc > 2 ? argv[2] : "");
   const std::vector<std::string> words = usual_words({argv + 1, argv + argc});
   OUTRIDER_RETURN_IF_ERROR(check_command(words.front()));
 
   CLI::App app{std::string(kAbout), "outrider"};
-  app.set_version_flag("-V,--version", "outrider " OUTRIDER_VERSION);
+  app.set_version_flag("-V,--version", std::function<std::string()>(version_text));
   app.footer("outrider COMMAND -h lists the options that people use most, and --help all of them.");
   app.require_subcommand(0, 1);
   std::vector<CommandParser> parsers;

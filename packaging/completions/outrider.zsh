@@ -1,0 +1,476 @@
+#compdef outrider
+# Completion of outrider for zsh, written by `outrider options zsh`.
+_outrider() {
+  local -a commands=(
+    'generate:continue a prompt, or answer it'
+    'chat:talk to a model that has a chat template'
+    'score:log-probability of every token of a text'
+    'tokenize:text to token ids and back'
+    'inspect:what a model file holds'
+    'bench:speed with and without speculation, side by side'
+    'verify-lossless:prove that speculation does not change the output'
+    'doctor:whether a drafter fits a model, agrees with it and helps'
+    'serve:a server for clients of OpenAI'\''s and Anthropic'\''s APIs'
+    'quantize:write a model as a smaller .gguf file'
+    'pull:fetch a model from the Hugging Face Hub'
+    'models:the models on this machine'
+    'rm:remove a model that pull has fetched'
+    'ps:the servers that run on this machine'
+  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local word=$words[2]
+  words=($words[2,-1])
+  (( CURRENT-- ))
+  case $word in
+    generate)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--chat[ask the prompt as a user through the model'\''s chat template, instead of continuing it]' \
+        '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
+        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}]:JSON:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--grammar[the output is of this grammar; a text or @FILE]:GBNF:_files' \
+        '--ignore-eos[go on after the model'\''s end-of-text token]' \
+        '--json[print one JSON object]' \
+        '--json-schema[the output is JSON of this schema; a text or @FILE]:JSON:_files' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--logprobs[with --json\: the log-probability of every output token, and of the N likeliest in its place; -1\: none]:N:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--private[end of the prompt that --server must not see; the drafter on this machine writes the answer]:TEXT:_files' \
+        '--private-file[the private end of the prompt is the whole file]:FILE:_files' \
+        '--prompt[the prompt; - reads standard input]:TEXT:_files' \
+        '--prompt-file[the prompt is the whole file]:FILE:_files' \
+        '--prompt-ids[the prompt as token ids, as in 1,2,3]:IDS:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--regex[the output matches this regular expression; a text or @FILE]:PATTERN:_files' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
+        '--server[decode on a server of --remote-drafting, as in ws\://127.0.0.1\:8000, or wss\:// for TLS, and draft here; MODEL gives tokenizer and chat template]:URL:_files' \
+        '--server-ca[with wss\://\: PEM file of certificates to trust beside the system'\''s own]:FILE:_files' \
+        '--server-key-file[file with the key to show to --server, in its first line]:FILE:_files' \
+        '--server-offline[what to do while --server is out of reach; never\: wait for it; correct\: the drafter writes, and the server'\''s own text replaces what differs later; keep\: the drafter writes, and its text stays]:WAY:(never correct keep)' \
+        '--server-offline-after[how long --server is waited for before the drafter writes alone]:SECONDS:_files' \
+        '--server-states[numbers of the target'\''s states that --server sends for draft heads; q8 takes half of the bytes]:TYPE:(bf16 f16 q8)' \
+        '--show-draft[mark which tokens were drafted and accepted, corrected, or added by the target]' \
+        '--show-tree[print the tree of every step\: probabilities, what was accepted, and why the rest was not; with --json as part of the object]' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--stop[end the output before this text; may be repeated]:TEXT:_files' \
+        '--system[system message before the prompt; implies --chat]:TEXT:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--think[whether a model that can think first does so, on or off, or the tokens that it may think; without it as its template decides]:HOW:_files' \
+        '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--trace[write an HTML page with the timeline, the trees and the acceptance of every step; replaces FILE]:FILE:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    chat)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
+        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}]:JSON:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--ignore-eos[go on after the model'\''s end-of-text token]' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
+        '--server[decode on a server of --remote-drafting, as in ws\://127.0.0.1\:8000, or wss\:// for TLS, and draft here; MODEL gives tokenizer and chat template]:URL:_files' \
+        '--server-ca[with wss\://\: PEM file of certificates to trust beside the system'\''s own]:FILE:_files' \
+        '--server-key-file[file with the key to show to --server, in its first line]:FILE:_files' \
+        '--server-offline[what to do while --server is out of reach; never\: wait for it; correct\: the drafter writes, and the server'\''s own text replaces what differs later; keep\: the drafter writes, and its text stays]:WAY:(never correct keep)' \
+        '--server-offline-after[how long --server is waited for before the drafter writes alone]:SECONDS:_files' \
+        '--server-states[numbers of the target'\''s states that --server sends for draft heads; q8 takes half of the bytes]:TYPE:(bf16 f16 q8)' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--stop[end the output before this text; may be repeated]:TEXT:_files' \
+        '--system[system message at the start of the conversation]:TEXT:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--think[whether a model that can think first does so, on or off, or the tokens that it may think; without it as its template decides]:HOW:_files' \
+        '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    score)
+      _arguments \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--json[print one JSON object]' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--prompt-ids[the prompt as token ids, as in 1,2,3]:IDS:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--text-file[the text is the whole file]:FILE:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '*:file:_files' ;;
+    tokenize)
+      _arguments \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--file[the text is the whole file]:FILE:_files' \
+        '--frequent[print the N most frequent tokens of the text, most frequent first, as a JSON array for speculative_token_map]:N:_files' \
+        '--ids[token ids to turn into text, as in 1,2,3]:IDS:_files' \
+        '--json[print one JSON object]' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--text[text to turn into token ids; - reads standard input]:TEXT:_files' \
+        '*:file:_files' ;;
+    inspect)
+      _arguments \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--json[print one JSON object]' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '*:file:_files' ;;
+    bench)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--batch[measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt]:LIST:_files' \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--context[with --rows\: tokens already in the KV cache; without it 512, or what fits]:N:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-shape[with --shape\: draft with random weights of this shape, such as llama-68m]:NAME:_files' \
+        '--drafters[with --all\: folder of draft models and learned drafters; may be repeated; without it the folder that MODEL lies in]:DIR:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--ignore-eos[go on after the model'\''s end-of-text token]' \
+        '--json[print one JSON object]' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
+        '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--nodes[with --all\: drafted nodes of one tree, at most; a quarter of them, 8 at most, are levels]:N:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--output[with --all\: write the table as an HTML page, too, or as JSON if FILE ends in .json; replaced after every drafter, so that it outlasts an interruption]:FILE:_files' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--profile[with --rows\: also the time of each operation of a pass, beside the read rate and the peak of products]' \
+        '--prompt-lengths[measure the time to the first token of random prompts of so many tokens, as in 64,512,4096]:LIST:_files' \
+        '--prompts[JSONL file with prompt, messages, turns or question per line; without it built-in prompts]:FILE:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--rows[time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights'\'' bytes; 16x3\: 16 rows that are a tree whose nodes have 3 children each]:LIST:_files' \
+        '--runs[repetitions of each prompt, plain and speculative in turn, or rounds over the row counts; 0\: 3 repetitions or 10 rounds]:N:_files' \
+        '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
+        '--shape[instead of MODEL\: random weights of this shape, such as llama-1b, or of its first layers, such as llama-1b@4, in the type of --weights (auto\: bf16)]:NAME:_files' \
+        '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--stop[end the output before this text; may be repeated]:TEXT:_files' \
+        '--synthetic-acceptance[replace each drafted token, with this probability by the target'\''s own, else by another\: times a drafter as if it were so good]:P:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--trace[write an HTML page with the timeline, the trees and the acceptance of every step; replaces FILE]:FILE:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    verify-lossless)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--compare-kernels[compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device]' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--ignore-eos[go on after the model'\''s end-of-text token]' \
+        '--json[print one JSON object]' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
+        '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--prompts[JSONL file with prompt, messages, turns or question per line; without it built-in prompts]:FILE:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
+        '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--stop[end the output before this text; may be repeated]:TEXT:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    doctor)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--ignore-eos[go on after the model'\''s end-of-text token]' \
+        '--json[print one JSON object]' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
+        '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--prompts[JSONL file with prompt, messages, turns or question per line; without it built-in prompts]:FILE:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
+        '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--stop[end the output before this text; may be repeated]:TEXT:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    serve)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--allowed-host[a name under which clients may reach the server, beside its address; may be repeated]:NAME:_files' \
+        '--api-key[a key that requests may show; other users of the machine see it in the list of processes, so --api-key-file is better; may be repeated]:KEY:_files' \
+        '--api-key-file[keys, one per line, that requests must show; read again on SIGHUP; not readable by others]:FILE:_files' \
+        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
+        '--chat-template-kwargs[variables of the template in every request, as in {"enable_thinking"\: false}; a request'\''s own come before]:JSON:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--cors-origin[let pages from there call, as in https\://example.org; *\: from anywhere; may be repeated]:ORIGIN:_files' \
+        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--drain-timeout[how long running requests may go on after SIGTERM]:SECONDS:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--host[address to listen on; any but a loopback one needs --api-key-file]:ADDRESS:_files' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-connections[open connections; more are closed]:N:_files' \
+        '--max-connections-per-address[open connections of one client address]:N:_files' \
+        '--max-drafting-sessions[with --remote-drafting\: clients at a time, those included whose connection broke within the last minute]:N:_files' \
+        '--max-drafting-sessions-per-key[with --remote-drafting\: the drafting sessions that one key may have, or clients without a key]:N:_files' \
+        '--max-queue[requests that wait beyond the batch; more are refused with 429]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--pooling[what /v1/embeddings takes of a text'\''s states, its last one or their mean; rank\: the model is a reranker, such as Qwen3-Reranker, and answers /v1/rerank instead]:WHAT:(last mean rank)' \
+        '--port[port to listen on; 0\: any that is free]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--remote-drafting[verify for clients that draft elsewhere\: outrider generate or chat --server]' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--response-memory[memory for the conversations of /v1/responses; the oldest are forgotten; 0 keeps none]:MIB:_files' \
+        '--served-model-name[the model'\''s name in the API; without it the name of its folder or file]:NAME:_files' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--ssl-certfile[speak TLS with this certificate chain in PEM; read again on SIGHUP]:FILE:_files' \
+        '--ssl-keyfile[private key of --ssl-certfile, not readable by others; without it in the same file]:FILE:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--think[whether a model that can think first does so, on or off, or the tokens that it may think; without it as its template decides; a request may say otherwise]:HOW:_files' \
+        '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    quantize)
+      _arguments \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--force[replace OUT if it exists]' \
+        '--json[print one JSON object]' \
+        '--threads[threads; 0\: one per core]:N:_files' \
+        '--type[what matrices become; the output matrix is held at q6_k or more]:TYPE:(q8_0 q6_k q5_0 q5_1 q4_k q4_0 q4_1 iq4_nl mxfp4)' \
+        '*:file:_files' ;;
+    pull)
+      _arguments \
+        '--json[print one JSON object]' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--with-drafter[fetch a published drafter for the model, too, which runs then find]' \
+        '*:file:_files' ;;
+    models)
+      _arguments \
+        '--json[print one JSON object]' \
+        '*:file:_files' ;;
+    rm)
+      _arguments \
+        '*:file:_files' ;;
+    ps)
+      _arguments \
+        '--json[print one JSON object]' \
+        '*:file:_files' ;;
+  esac
+}
+_outrider "$@"

@@ -132,6 +132,9 @@ struct Request {
   std::vector<TokenId> stop_tokens = {};  // in addition to the model's
   bool ignore_eos = false;
   bool skip_special = true;  // control tokens give no text
+  // Texts that end the repetitions of SamplingParams::dry, as every token does that contains one. Empty: a
+  // line break, ":", "\"" and "*". "none" alone: no text does.
+  std::vector<std::string> dry_breakers = {};
   TokenRules rules = {};
   RequestSpeculation speculation = {};
   // Number of this answer among several to one prompt; each index has its own randomness.

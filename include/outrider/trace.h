@@ -20,6 +20,9 @@ enum class NodeCause : uint8_t {
   kCutByTopK,          // top-k removed it from the target's distribution
   kCutByTopP,          // top-p removed it
   kCutByMinP,          // min-p removed it
+  kCutByTopNSigma,     // top-n-sigma removed it
+  kCutByTypicalP,      // typical-p removed it
+  kExcluded,           // XTC left it out as a top choice
   kForbidden,          // a logit of -infinity or a constraint gave it probability 0
   kNotReached,         // its parent was not accepted, or an earlier sibling was
   kPastStop,           // the sequence ended before it

@@ -20,7 +20,8 @@ _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
     "early_stopping": (False, None),
 }
 # Names of the engine's parameters that are ours, too.
-_PLAIN = ("temperature", "top_p", "min_p", "seed", "max_tokens", "min_tokens", "repetition_penalty", "presence_penalty",
+_PLAIN = ("temperature", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability", "xtc_threshold",
+          "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n", "seed", "max_tokens", "min_tokens", "repetition_penalty", "presence_penalty",
           "frequency_penalty", "ignore_eos", "logprobs", "prompt_logprobs", "skip_special_tokens", "speculation",
           "policy", "max_draft_tokens",
           "max_draft_len", "max_children")
@@ -63,6 +64,11 @@ class SamplingParams:
         top_k: keep the k likeliest tokens; 0 or -1: all.
         top_p: keep the smallest set of likeliest tokens that reaches this probability.
         min_p: keep tokens with at least this fraction of the likeliest one's probability.
+        top_n_sigma: keep tokens within so many standard deviations of all logits below the largest one.
+        typical_p: keep the tokens nearest to the expected information that together reach this probability.
+        xtc_probability, xtc_threshold: how often, and from which probability on, the likeliest tokens are left out.
+        dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_sequence_breaker: the penalty of
+            repetitions (DRY), by the names of llama.cpp; dry_sequence_breaker is a list of texts.
         seed: seed of all randomness; the same seed gives the same text, with and without speculation. Default 0.
         n: answers to a prompt; answer i has sample index i, and so its own randomness.
         max_tokens, min_tokens: tokens of output.
@@ -91,6 +97,15 @@ class SamplingParams:
     top_k: Optional[int] = None
     top_p: Optional[float] = None
     min_p: Optional[float] = None
+    top_n_sigma: Optional[float] = None
+    typical_p: Optional[float] = None
+    xtc_probability: Optional[float] = None
+    xtc_threshold: Optional[float] = None
+    dry_multiplier: Optional[float] = None
+    dry_base: Optional[float] = None
+    dry_allowed_length: Optional[int] = None
+    dry_penalty_last_n: Optional[int] = None
+    dry_sequence_breaker: Optional[Sequence[str]] = None
     seed: Optional[int] = None
     n: int = 1
     max_tokens: Optional[int] = None
@@ -136,6 +151,8 @@ class SamplingParams:
     def parameters(self, encode: Callable[[str], List[int]]) -> List[Tuple[str, List[str]]]:
         """The parameters as the engine reads them; `encode` turns a text of `bad` into token ids."""
         found = [(name, [as_text(getattr(self, name))]) for name in _PLAIN if getattr(self, name) is not None]
+        if self.dry_sequence_breaker is not None:
+            found.append(("dry_sequence_breaker", list(self.dry_sequence_breaker) or ["none"]))
         if self.top_k is not None:
             found.append(("top_k", [str(max(0, self.top_k))]))
         if self.stop:

@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-enum class RandomPurpose : uint64_t { kToken = 1, kAccept = 2, kResidual = 3, kDraft = 4 };
+enum class RandomPurpose : uint64_t { kToken = 1, kAccept = 2, kResidual = 3, kDraft = 4, kExclusion = 5 };
 
 // Names one draw. `position` is the absolute position of the token drawn (prompt included).
 struct RandomKey {

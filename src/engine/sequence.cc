@@ -23,6 +23,21 @@ std::string_view finish_reason_name(FinishReason reason) {
   return "";
 }
 
+// The tokens with one of the texts, as a bit set; null: there is none.
+std::shared_ptr<const std::vector<uint64_t>> breaker_tokens(const Tokenizer& tokenizer,
+                                                            std::vector<std::string> texts) {
+  if (texts.empty()) texts = {"\n", ":", "\"", "*"};
+  if (texts == std::vector<std::string>{"none"}) return nullptr;
+  std::vector<uint64_t> words(static_cast<size_t>(tokenizer.vocab_size() + 63) / 64);
+  for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
+    const std::string_view bytes = tokenizer.token_bytes(token);
+    const auto has_text = [&](const std::string& text) { return bytes.find(text) != std::string_view::npos; };
+    if (std::ranges::any_of(texts, has_text))
+      words[static_cast<size_t>(token) / 64] |= uint64_t{1} << token % 64;
+  }
+  return std::make_shared<const std::vector<uint64_t>>(std::move(words));
+}
+
 Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
                    std::shared_ptr<const Tokenizer> tokenizer, const Limits& limits)
     : randomness(request.sampling.seed, request.sample_index),
@@ -33,7 +48,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
       tokens_(request_.prompt),
       thinking_(limits.thinking),
-      decoder_(std::move(tokenizer), request_.skip_special),
+      decoder_(tokenizer, request_.skip_special),
       stops_(request_.stop),
       submitted_ms_(now_ms()) {
   states_end = published_states_ = request_.speculation.states_from.value_or(0);
@@ -41,6 +56,8 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
   reserve(limits.max_nodes);
   history.add_prompt(request_.prompt);
+  if (request_.sampling.dry.multiplier > 0.0)
+    history.set_breakers(breaker_tokens(*tokenizer, request_.dry_breakers));
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
   if (remaining() <= 0) prompt_end_ = FinishReason::kLength;

@@ -36,11 +36,11 @@ constexpr auto kLowerId = [](const auto& a, const auto& b) { return a.token < b.
 
 bool leaves_logits_alone(const SamplingParams& params) {
   return params.logit_bias.empty() && params.repetition_penalty == 1.0 && params.presence_penalty == 0.0 &&
-         params.frequency_penalty == 0.0;
+         params.frequency_penalty == 0.0 && params.dry.multiplier == 0.0;
 }
 
 const Distribution& LogitsProcessor::build(std::span<const float> logits, const SamplingParams& params,
-                                           const TokenHistory& history) {
+                                           const TokenHistory& history, double draw) {
   distribution_.tokens.clear();
   distribution_.probabilities.clear();
   if (params.temperature == 0.0 && leaves_logits_alone(params)) {
@@ -51,6 +51,7 @@ const Distribution& LogitsProcessor::build(std::span<const float> logits, const 
   found_.reserve(logits.size());
   distribution_.tokens.reserve(logits.size());
   distribution_.probabilities.reserve(logits.size());
+  dry_ = repetitions_.penalties(params.dry, history);
   if (!keep_likeliest(logits, params, history)) {
     collect(logits, params, history);
     if (params.temperature == 0.0) {
@@ -58,12 +59,15 @@ const Distribution& LogitsProcessor::build(std::span<const float> logits, const 
       return distribution_;
     }
     drop_impossible();
+    if (params.top_n_sigma > 0.0) keep_top_n_sigma(params.top_n_sigma);
     if (params.top_k > 0) keep_top_k(static_cast<size_t>(params.top_k));
     exponentiate(params.temperature);
+    if (params.typical_p < 1.0) keep_typical(params.typical_p);
     const double total = sum_of_weights();
     if (params.top_p < 1.0) keep_top_p(params.top_p, {total, total});
   }
   if (params.min_p > 0.0) keep_min_p(params.min_p);
+  if (passes(params.xtc_probability, draw)) exclude_top(params.xtc_threshold);
   normalise();
   return distribution_;
 }
@@ -71,7 +75,8 @@ const Distribution& LogitsProcessor::build(std::span<const float> logits, const 
 // Makes candidates of all tokens, or of a subset that contains all tokens that top-k can keep.
 void LogitsProcessor::collect(std::span<const float> logits, const SamplingParams& params,
                               const TokenHistory& history) {
-  if (params.top_k > 0 && static_cast<size_t>(params.top_k) < logits.size() && params.temperature > 0.0) {
+  const bool reads_all = params.temperature == 0.0 || params.top_n_sigma > 0.0;
+  if (params.top_k > 0 && static_cast<size_t>(params.top_k) < logits.size() && !reads_all) {
     return collect_top(logits, params, history);
   }
   candidates_.resize(logits.size());
@@ -102,7 +107,7 @@ std::span<const float> LogitsProcessor::set_adjusted_apart(std::span<const float
   };
   unadjusted_.assign(logits.begin(), logits.end());
   for (const auto& [token, bias] : params.logit_bias) set_apart(token);
-  for (const auto& [token, counts] : history.entries()) set_apart(token);
+  for (const auto& [token, counts] : history.entries()) set_apart(token);  // the tokens of dry_ among them
   adjust(params, history);
   return unadjusted_;
 }
@@ -114,6 +119,7 @@ bool LogitsProcessor::keep_likeliest(std::span<const float> logits, const Sampli
                                      const TokenHistory& history) {
   const double temperature = params.temperature;
   if (params.top_k > 0 || (params.top_p == 1.0 && params.min_p == 0.0)) return false;
+  if (params.top_n_sigma > 0.0 || params.typical_p < 1.0) return false;
   if (temperature < 1e-6 || temperature > 1e6) return false;
   const auto count = static_cast<double>(logits.size());
   logits = set_adjusted_apart(logits, params, history);
@@ -165,6 +171,9 @@ void LogitsProcessor::adjust(const SamplingParams& params, const TokenHistory& h
   for (const auto& [token, counts] : history.entries()) {
     if (Candidate* candidate = find(token)) candidate->value = penalised(candidate->value, counts, params);
   }
+  for (const auto& [token, penalty] : dry_) {
+    if (Candidate* candidate = find(token)) candidate->value -= penalty;
+  }
 }
 
 void LogitsProcessor::set_greedy() {
@@ -182,6 +191,22 @@ void LogitsProcessor::drop_impossible() {
   if (!infinite) return;
   std::erase_if(candidates_, [](const Candidate& c) { return c.value != kInfinity; });
   for (Candidate& candidate : candidates_) candidate.value = 0.0;
+}
+
+// The deviation is taken over the candidates, by id, so that the sums have one order.
+void LogitsProcessor::keep_top_n_sigma(double n) {
+  double largest = -kInfinity, sum = 0.0, squares = 0.0;
+  for (const Candidate& candidate : candidates_) {
+    largest = std::max(largest, candidate.value);
+    sum += candidate.value;
+  }
+  const auto count = static_cast<double>(candidates_.size());
+  for (const Candidate& candidate : candidates_) {
+    const double apart = candidate.value - sum / count;
+    squares += apart * apart;
+  }
+  const double least = largest - n * std::sqrt(squares / count);
+  std::erase_if(candidates_, [least](const Candidate& c) { return c.value < least; });
 }
 
 void LogitsProcessor::keep_top_k(size_t k) {
@@ -228,6 +253,37 @@ bool LogitsProcessor::keep_top_p(double top_p, Bounds total) {
   return false;
 }
 
+// Keeps the tokens of which the information, -log p, is nearest to its mean, the entropy.
+void LogitsProcessor::keep_typical(double typical_p) {
+  const double total = sum_of_weights();
+  double entropy = 0.0;
+  for (const Candidate& candidate : candidates_)
+    entropy -= candidate.value / total * portable_log(candidate.value / total);
+  surprises_.clear();
+  for (const Candidate& candidate : candidates_)
+    surprises_.push_back({candidate, std::abs(-portable_log(candidate.value / total) - entropy)});
+  std::ranges::sort(surprises_, [](const Surprise& a, const Surprise& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.candidate.token < b.candidate.token;
+  });
+  candidates_.clear();
+  double reached = 0.0;
+  for (size_t i = 0; i < surprises_.size() && reached < typical_p * total; ++i) {
+    reached += surprises_[i].candidate.value;
+    candidates_.push_back(surprises_[i].candidate);
+  }
+}
+
+void LogitsProcessor::exclude_top(double threshold) {
+  const double least = threshold * sum_of_weights();
+  const auto is_top = [least](const Candidate& c) { return c.value >= least; };
+  const auto last = std::ranges::max_element(candidates_, [&](const Candidate& a, const Candidate& b) {
+    return is_top(a) != is_top(b) ? is_top(b) : kLikelierFirst(a, b);
+  });
+  if (last == candidates_.end() || !is_top(*last)) return;
+  const TokenId kept = last->token;
+  std::erase_if(candidates_, [&](const Candidate& c) { return is_top(c) && c.token != kept; });
+}
+
 void LogitsProcessor::keep_min_p(double min_p) {
   std::erase_if(candidates_, [min_p](const Candidate& c) { return c.value < min_p; });
 }
@@ -257,12 +313,12 @@ TokenId CoupledChooser::choose(std::span<const float> logits, const SamplingPara
 std::span<const Arrival> CoupledChooser::choose_first(int count, std::span<const float> logits,
                                                       const SamplingParams& params,
                                                       const TokenHistory& history, const Place& place) {
-  const bool is_cut = params.top_k > 0 || params.top_p < 1.0 || params.min_p > 0.0;
-  if (leaves_logits_alone(params) && !is_cut) {
+  if (leaves_logits_alone(params) && !params.is_truncated()) {
     place.randomness->coupled_race(logits, params.temperature, place.position, count, arrivals_);
   } else {
-    place.randomness->coupled_race(logits_processor_.build(logits, params, history), place.position, count,
-                                   arrivals_);
+    const double draw = place.randomness->exclusion_draw(place.position);
+    place.randomness->coupled_race(logits_processor_.build(logits, params, history, draw), place.position,
+                                   count, arrivals_);
   }
   return arrivals_;
 }

@@ -8,26 +8,34 @@
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
 #include "sampling/randomness.h"
+#include "sampling/repetition_finder.h"
 #include "sampling/token_history.h"
 
 namespace outrider {
-// Turns logits into the distribution of the next token: bias, penalties, temperature, top-k, top-p, min-p and
-// softmax in f64, in this order, for target and draft alike. At temperature 0 all mass is on the lowest id
-// among the largest values. NaN counts as -infinity; logits of +infinity share all mass; if no token is left
-// (every logit is -infinity), the distribution is empty. Tokens less than 2^-1022 times as likely as the
-// likeliest are dropped. Among equally likely tokens the highest ids are cut first. Biases and penalties of
-// ids outside the vocabulary are ignored. Keeps its scratch memory between calls.
+// Turns logits into the distribution of the next token: bias, penalties, DRY, temperature, top-n-sigma,
+// top-k, typical-p, top-p, min-p, XTC and softmax in f64, in this order, for target and draft alike. At
+// temperature 0 all mass is on the lowest id among the largest values. NaN counts as -infinity; logits of
+// +infinity share all mass; if no token is left (every logit is -infinity), the distribution is empty. Tokens
+// less than 2^-1022 times as likely as the likeliest are dropped. Among equally likely tokens the highest ids
+// are cut first. Biases and penalties of ids outside the vocabulary are ignored. Keeps its scratch memory
+// between calls.
 class LogitsProcessor {
  public:
   // logits: [vocab]. The result is valid until the next call. Precondition: the parameters are in range
-  // (config/option_table.h).
+  // (config/option_table.h). draw: of the position, for XTC (CounterRandomness::exclusion_draw); at 1 nothing
+  // is excluded.
   const Distribution& build(std::span<const float> logits, const SamplingParams& params,
-                            const TokenHistory& history);
+                            const TokenHistory& history, double draw = 1.0);
 
  private:
   struct Candidate {
     TokenId token;
     double value;  // a logit; after exponentiate() a weight: its probability over the likeliest one's
+  };
+
+  struct Surprise {
+    Candidate candidate;
+    double distance;  // of its information from the mean
   };
 
   // An interval that contains the sum of all weights.
@@ -45,15 +53,21 @@ class LogitsProcessor {
   void adjust(const SamplingParams& params, const TokenHistory& history);
   void set_greedy();
   void drop_impossible();
+  void keep_top_n_sigma(double n);
   void keep_top_k(size_t k);
   void exponentiate(double temperature);
   double sum_of_weights() const;
   bool keep_top_p(double top_p, Bounds total);
+  void keep_typical(double typical_p);
   void keep_min_p(double min_p);
+  void exclude_top(double threshold);
   void normalise();
 
   std::vector<Candidate> candidates_;
   std::vector<TokenId> found_;
+  RepetitionFinder repetitions_;
+  std::span<const std::pair<TokenId, double>> dry_;  // penalties of the present call
+  std::vector<Surprise> surprises_;
   std::vector<float> unadjusted_;  // logits of tokens without bias and penalty, NaN for the others
   Distribution distribution_;
 };

@@ -42,7 +42,30 @@ struct Case {
   SamplingParams params;
   std::vector<TokenId> prompt;
   std::vector<TokenId> output;
+  std::vector<TokenId> breakers = {};
+  double draw = 1.0;  // of XTC
 };
+
+// By the definition: for every place the longest common end, with every end of the tokens.
+double reference_dry_penalty(const Case& c, TokenId token) {
+  std::vector<TokenId> tokens = c.prompt;
+  tokens.insert(tokens.end(), c.output.begin(), c.output.end());
+  const DryPenalty& dry = c.params.dry;
+  const auto last = static_cast<size_t>(dry.last_n < 0 ? std::ssize(tokens) : dry.last_n);
+  tokens.erase(tokens.begin(), tokens.end() - static_cast<ptrdiff_t>(std::min(last, tokens.size())));
+  const auto is_breaker = [&](TokenId id) { return std::ranges::find(c.breakers, id) != c.breakers.end(); };
+  size_t longest = 0;
+  for (size_t end = 1; end < tokens.size(); ++end) {
+    if (tokens[end] != token) continue;
+    size_t length = 0;
+    while (length < end && tokens[end - 1 - length] == tokens[tokens.size() - 1 - length] &&
+           !is_breaker(tokens[end - 1 - length]))
+      ++length;
+    longest = std::max(longest, length);
+  }
+  if (dry.multiplier == 0 || is_breaker(token) || longest < static_cast<size_t>(dry.allowed_length)) return 0;
+  return dry.multiplier * std::pow(dry.base, static_cast<double>(longest) - dry.allowed_length);
+}
 
 int64_t occurrences(const std::vector<TokenId>& tokens, TokenId token) {
   return std::count(tokens.begin(), tokens.end(), token);
@@ -57,13 +80,50 @@ double reference_logit(const Case& c, TokenId token) {
   if (const int64_t n = occurrences(c.output, token); n > 0) {
     logit -= c.params.presence_penalty + c.params.frequency_penalty * static_cast<double>(n);
   }
-  return logit;
+  return logit - reference_dry_penalty(c, token);
+}
+
+using Entry = std::pair<double, TokenId>;  // (-value, token): ascending order is likeliest first, ties by id
+
+void cut_below_sigmas(double n, std::vector<Entry>& ranked) {
+  double sum = 0, squares = 0;
+  for (const Entry& entry : ranked) sum -= entry.first;
+  const double mean = sum / static_cast<double>(ranked.size());
+  for (const Entry& entry : ranked) squares += (-entry.first - mean) * (-entry.first - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(ranked.size()));
+  const double least = -ranked[0].first - n * deviation;
+  std::erase_if(ranked, [least](const Entry& entry) { return -entry.first < least; });
+}
+
+// weights: (-weight, token).
+void cut_to_typical(double mass, std::vector<Entry>& weights) {
+  double total = 0, entropy = 0;
+  for (const Entry& entry : weights) total -= entry.first;
+  const auto surprise = [&](const Entry& entry) { return -std::log(-entry.first / total); };
+  for (const Entry& entry : weights) entropy += -entry.first / total * surprise(entry);
+  std::ranges::sort(weights, {}, [&](const Entry& entry) {
+    return std::pair(std::round(std::abs(surprise(entry) - entropy) * 1e9), entry.second);
+  });
+  double reached = 0;
+  size_t kept = 0;
+  while (kept < weights.size() && reached < mass * total) reached -= weights[kept++].first;
+  weights.resize(kept);
+}
+
+void exclude_top(double threshold, std::map<TokenId, double>& kept) {
+  double total = 0;
+  for (const auto& [token, weight] : kept) total += weight;
+  std::vector<Entry> top;
+  for (const auto& [token, weight] : kept) {
+    if (weight >= threshold * total) top.emplace_back(-weight, token);
+  }
+  std::ranges::sort(top);
+  for (size_t i = 0; i + 1 < top.size(); ++i) kept.erase(top[i].second);
 }
 
 // A reference that applies every step to the whole vocabulary, in descending order of likelihood.
 std::map<TokenId, double> reference_distribution(const Case& c) {
-  using Entry = std::pair<double, TokenId>;
-  std::vector<Entry> ranked;  // (-value, token): ascending order is likeliest first, ties by id
+  std::vector<Entry> ranked;
   for (TokenId token = 0; token < static_cast<TokenId>(c.logits.size()); ++token) {
     const double logit = reference_logit(c, token);
     if (logit > -kInf) ranked.emplace_back(-logit, token);
@@ -71,14 +131,19 @@ std::map<TokenId, double> reference_distribution(const Case& c) {
   std::sort(ranked.begin(), ranked.end());
   if (ranked.empty()) return {};
   if (c.params.temperature == 0) return {{ranked[0].second, 1.0}};
+  const bool is_infinite = std::isinf(ranked[0].first);
+  if (c.params.top_n_sigma > 0 && !is_infinite) cut_below_sigmas(c.params.top_n_sigma, ranked);
+  if (is_infinite) std::erase_if(ranked, [](const Entry& entry) { return !std::isinf(entry.first); });
   if (c.params.top_k > 0) ranked.resize(std::min(ranked.size(), static_cast<size_t>(c.params.top_k)));
   const double largest = -ranked[0].first;
   double sum = 0;
   for (Entry& entry : ranked) {
     const bool both_infinite = std::isinf(largest) && -entry.first == largest;
     entry.first = both_infinite ? -1.0 : -std::exp((-entry.first - largest) / c.params.temperature);
-    sum -= entry.first;
   }
+  std::erase_if(ranked, [](const Entry& entry) { return -entry.first < std::numeric_limits<double>::min(); });
+  if (c.params.typical_p < 1) cut_to_typical(c.params.typical_p, ranked);
+  for (const Entry& entry : ranked) sum -= entry.first;
   std::sort(ranked.begin(), ranked.end());
   std::map<TokenId, double> kept;
   double reached = 0;
@@ -88,6 +153,7 @@ std::map<TokenId, double> reference_distribution(const Case& c) {
     const double smallest = std::max(c.params.min_p, std::numeric_limits<double>::min());
     if (-negative_weight >= smallest) kept[token] = -negative_weight;
   }
+  if (c.draw < c.params.xtc_probability) exclude_top(c.params.xtc_threshold, kept);
   double kept_sum = 0;
   for (const auto& [token, weight] : kept) kept_sum += weight;
   for (auto& [token, weight] : kept) weight /= kept_sum;
@@ -122,6 +188,23 @@ class RandomCases {
     for (int i = pick(0, 10); i > 0; --i) c.output.push_back(pick(0, vocabulary + 1));
     return c;
   }
+  // With the cuts and the penalty that few requests have.
+  Case next_of_rare_kinds() {
+    Case c = next();
+    if (chance(0.3)) c.params.top_n_sigma = uniform(0.1, 3);
+    if (chance(0.3)) c.params.typical_p = uniform(0.05, 1);
+    if (chance(0.5)) c.params.xtc_probability = uniform(0, 1);
+    c.params.xtc_threshold = uniform(0, 0.6);
+    c.draw = uniform(0, 1);
+    if (chance(0.5)) return c;
+    c.params.dry = {.multiplier = uniform(0, 3), .base = uniform(1, 3), .allowed_length = pick(1, 3)};
+    if (chance(0.3)) c.params.dry.last_n = pick(0, 20);
+    const int letters = pick(1, 3);  // few, so that much repeats
+    for (int i = pick(0, 30); i > 0; --i) c.prompt.push_back(pick(0, letters));
+    for (int i = pick(0, 30); i > 0; --i) c.output.push_back(pick(0, letters));
+    if (chance(0.3)) c.breakers.push_back(pick(0, letters));
+    return c;
+  }
 
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
@@ -137,13 +220,16 @@ class RandomCases {
 TEST(LogitsProcessor, AgreesWithTheFullSortReference) {
   RandomCases cases;
   LogitsProcessor builder;
-  for (int i = 0; i < 20000; ++i) {
-    const Case c = cases.next();
+  for (int i = 0; i < 40000; ++i) {
+    const Case c = i % 2 == 0 ? cases.next() : cases.next_of_rare_kinds();
     TokenHistory history;
+    std::vector<uint64_t> breakers(1);
+    for (const TokenId token : c.breakers) breakers[0] |= uint64_t{1} << token;
+    history.set_breakers(std::make_shared<const std::vector<uint64_t>>(breakers));
     history.add_prompt(c.prompt);
     for (const TokenId token : c.output) history.push(token);
     const std::map<TokenId, double> expected = reference_distribution(c);
-    const Distribution& distribution = builder.build(c.logits, c.params, history);
+    const Distribution& distribution = builder.build(c.logits, c.params, history, c.draw);
     ASSERT_EQ(distribution.tokens.size(), expected.size()) << "case " << i;
     size_t at = 0;
     for (const auto& [token, probability] : expected) {
@@ -323,6 +409,37 @@ TEST(LogitsProcessor, TopPReachesItsMassBeyondTheFirstSortedBlock) {
   ASSERT_EQ(distribution.tokens.size(), 2048u);
   EXPECT_EQ(distribution.tokens.front(), 0);
   EXPECT_EQ(distribution.tokens.back(), 2047);
+}
+
+TEST(LogitsProcessor, RareCutsByHand) {
+  const std::vector<float> logits = {std::log(0.4f), std::log(0.3f), std::log(0.2f), std::log(0.1f)};
+  SamplingParams typical = at_temperature(1);  // the entropy is 1.28, the information 0.92, 1.2, 1.61, 2.3
+  typical.typical_p = 0.25;
+  EXPECT_THAT(distribution_of(logits, typical).tokens, ElementsAre(1));
+  typical.typical_p = 0.45;
+  EXPECT_THAT(distribution_of(logits, typical).tokens, ElementsAre(1, 2));
+  SamplingParams sigmas = at_temperature(5);
+  sigmas.top_n_sigma = 1;
+  EXPECT_THAT(distribution_of({0, 0, 10, 9, 0, 0}, sigmas).tokens, ElementsAre(2, 3));
+  SamplingParams xtc = at_temperature(1);
+  xtc.xtc_probability = 0.5;
+  xtc.xtc_threshold = 0.15;
+  LogitsProcessor builder;
+  EXPECT_THAT(builder.build(logits, xtc, {}, 0.49).tokens, ElementsAre(2, 3));
+  EXPECT_EQ(builder.build(logits, xtc, {}, 0.5).tokens.size(), 4u);
+  EXPECT_EQ(builder.build(logits, xtc, {}).tokens.size(), 4u);
+}
+
+TEST(LogitsProcessor, DryPenaltyByHand) {
+  TokenHistory history;
+  const TokenId prompt[] = {0, 1, 2, 3, 9, 0, 1, 2};
+  history.add_prompt(prompt);
+  SamplingParams params;
+  params.dry = {.multiplier = 1, .base = 2};  // 3 would make the repetition 0 1 2 one longer: 2^(3 - 2)
+  EXPECT_THAT(distribution_of({0, 0, 0, 1, 0, -2}, params, history).tokens, ElementsAre(0));
+  EXPECT_THAT(distribution_of({0, 0, 0, 2.5, 0, -2}, params, history).tokens, ElementsAre(3));
+  history.set_breakers(std::make_shared<const std::vector<uint64_t>>(std::vector<uint64_t>{1u << 1}));
+  EXPECT_THAT(distribution_of({0, 0, 0, 1, 0, -2}, params, history).tokens, ElementsAre(3));
 }
 
 TEST(LogitsProcessor, RepetitionPenaltyByHand) {

@@ -72,6 +72,10 @@ class CounterRandomness final : public Randomness {
   size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                      uint64_t draw) override;
   bool bernoulli(double p, int64_t position, uint64_t draw) override;
+  // Uniform in [0, 1): whether XTC excludes tokens at the position.
+  double exclusion_draw(int64_t position) const {
+    return random_uniform({seed_, sample_index_, position, RandomPurpose::kExclusion, 0});
+  }
 
  private:
   uint64_t noise_at(int64_t position) const {

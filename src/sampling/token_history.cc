@@ -6,12 +6,13 @@
 
 #include "base/check.h"
 #include "base/counter_rng.h"
+#include "sampling/token_mask.h"
 
 namespace outrider {
 
 void TokenHistory::reserve(size_t tokens) {
   entries_.reserve(tokens);
-  output_.reserve(tokens);
+  tokens_.reserve(tokens);
   const size_t size = std::bit_ceil(std::max<size_t>(2 * tokens, 16));
   if (size <= places_.size()) return;
   places_.assign(size, -1);
@@ -43,17 +44,23 @@ TokenHistory::Counts TokenHistory::counts(TokenId token) const {
 
 void TokenHistory::add_prompt(std::span<const TokenId> prompt) {
   for (const TokenId token : prompt) ++at(token).prompt;
+  tokens_.insert(tokens_.end(), prompt.begin(), prompt.end());
+  prompt_ = tokens_.size();
 }
 
 void TokenHistory::push(TokenId output) {
   ++at(output).output;
-  output_.push_back(output);
+  tokens_.push_back(output);
 }
 
 void TokenHistory::pop() {
-  OUTRIDER_CHECK(!output_.empty());
-  --at(output_.back()).output;
-  output_.pop_back();
+  OUTRIDER_CHECK(tokens_.size() > prompt_);
+  --at(tokens_.back()).output;
+  tokens_.pop_back();
+}
+
+bool TokenHistory::is_breaker(TokenId token) const {
+  return breakers_ != nullptr && contains(*breakers_, token);
 }
 
 }  // namespace outrider

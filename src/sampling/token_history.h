@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace outrider {
 
-// Counts how often each token occurs in the prompt and in the output, which the penalties depend on. Drafted
+// The tokens of prompt and output, and how often each occurs in them, which the penalties depend on. Drafted
 // tokens are pushed while a path is examined and popped afterwards; only committed tokens stay.
 class TokenHistory {
  public:
@@ -32,6 +33,13 @@ class TokenHistory {
   // One entry per token that was ever added; both counts may be 0 after pop().
   std::span<const Entry> entries() const { return entries_; }
   Counts counts(TokenId token) const;
+  std::span<const TokenId> tokens() const { return tokens_; }  // in their order
+
+  // The tokens that end repetitions (DryPenalty), as a bit set; null: none.
+  void set_breakers(std::shared_ptr<const std::vector<uint64_t>> breakers) {
+    breakers_ = std::move(breakers);
+  }
+  bool is_breaker(TokenId token) const;
 
  private:
   Counts& at(TokenId token);
@@ -39,7 +47,9 @@ class TokenHistory {
 
   std::vector<Entry> entries_;   // in order of first use
   std::vector<int32_t> places_;  // open addressing, a power of two at most half full: index of an entry or -1
-  std::vector<TokenId> output_;
+  std::vector<TokenId> tokens_;
+  size_t prompt_ = 0;  // tokens of it
+  std::shared_ptr<const std::vector<uint64_t>> breakers_;
 };
 
 }  // namespace outrider

@@ -45,7 +45,7 @@ TEST(TokenHistory, ManyTokensKeepTheirCounts) {
 
 TEST(TokenHistoryDeathTest, PopOfNothingIsABrokenInvariant) {
   TokenHistory history;
-  EXPECT_DEATH(history.pop(), "output_");
+  EXPECT_DEATH(history.pop(), "tokens_");
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ void add_features(int level, std::mt19937& random, Request& request) {
       sampling.repetition_penalty = 1.3;
       sampling.presence_penalty = below(2) == 0 ? 0.5 : 0.0;
       sampling.frequency_penalty = 0.3;
+      sampling.dry.multiplier = below(2) == 0 ? 1.0 : 0.0;
       break;
     case 2:
       request.stop = {{static_cast<char>('a' + letter()), static_cast<char>('a' + letter())}, "abc"};
@@ -105,6 +106,9 @@ void add_features(int level, std::mt19937& random, Request& request) {
       sampling.top_k = below(2) == 0 ? 1 + below(8) : 0;
       sampling.top_p = 0.9;
       sampling.min_p = below(2) == 0 ? 0.05 : 0.0;
+      sampling.top_n_sigma = below(3) == 0 ? 1.5 : -1.0;
+      sampling.typical_p = below(3) == 0 ? 0.8 : 1.0;
+      sampling.xtc_probability = below(3) == 0 ? 0.5 : 0.0;
       break;
     case 5:
       sampling.logit_bias = {{letter(), 2.0f}, {kEos, -2.0f}};

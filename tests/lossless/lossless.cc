@@ -133,18 +133,32 @@ std::vector<std::string> children_choices() {
 }
 
 std::vector<SamplingParams> warps() {
-  std::vector<SamplingParams> all(4);
+  std::vector<SamplingParams> all(7);
   all[1].top_k = 20;
   all[2].top_p = 0.9;
   all[3].min_p = 0.05;
+  all[4].top_n_sigma = 1.0;
+  all[5].typical_p = 0.9;
+  all[6].xtc_probability = 0.5;
   return all;
 }
 
+SamplingParams warped(SamplingParams sampling, const SamplingParams& warp) {
+  sampling.top_n_sigma = warp.top_n_sigma;
+  sampling.top_k = warp.top_k;
+  sampling.typical_p = warp.typical_p;
+  sampling.top_p = warp.top_p;
+  sampling.min_p = warp.min_p;
+  sampling.xtc_probability = warp.xtc_probability;
+  return sampling;
+}
+
 std::vector<SamplingParams> penalties() {
-  std::vector<SamplingParams> all(3);
+  std::vector<SamplingParams> all(4);
   all[1].repetition_penalty = 1.2;
   all[2].presence_penalty = 0.3;
   all[2].frequency_penalty = 0.2;
+  all[3].dry.multiplier = 0.8;
   return all;
 }
 

@@ -57,7 +57,9 @@ std::vector<std::string> drafters();  // all drafters, single and combined
 std::vector<std::string> shapes();
 std::vector<std::string> stops();  // thresholds that end a draft early
 std::vector<std::string> children_choices();
-std::vector<SamplingParams> warps();      // truncations, without temperature
+std::vector<SamplingParams> warps();  // truncations, without temperature
+// `sampling` with the cuts of `warp`.
+SamplingParams warped(SamplingParams sampling, const SamplingParams& warp);
 std::vector<SamplingParams> penalties();  // penalties and nothing else
 
 struct Workload {

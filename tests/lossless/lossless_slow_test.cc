@@ -19,11 +19,7 @@ constexpr int kGroup = 25;             // prompts that share one engine
 class LosslessSlow : public ::testing::TestWithParam<Numerics> {};
 
 SamplingParams sampling_of(double temperature, size_t group) {
-  SamplingParams sampling = penalties()[group % 3];
-  const SamplingParams warp = warps()[group % 4];
-  sampling.top_k = warp.top_k;
-  sampling.top_p = warp.top_p;
-  sampling.min_p = warp.min_p;
+  SamplingParams sampling = warped(penalties()[group % penalties().size()], warps()[group % warps().size()]);
   sampling.temperature = temperature;
   sampling.seed = 1000 + 100 * group;
   return sampling;

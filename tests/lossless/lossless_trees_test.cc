@@ -52,11 +52,7 @@ class LosslessTrees : public ::testing::Test {
     Workload workload{.prompts = prompts_, .max_tokens = 20, .logprobs = 2};
     workload.language = chosen(kLanguages, row[kLanguage]);
     workload.has_rules = row[kRules] == 1;
-    workload.sampling = chosen(penalties(), row[kPenalty]);
-    const SamplingParams warp = chosen(warps(), row[kWarp]);
-    workload.sampling.top_k = warp.top_k;
-    workload.sampling.top_p = warp.top_p;
-    workload.sampling.min_p = warp.min_p;
+    workload.sampling = warped(chosen(penalties(), row[kPenalty]), chosen(warps(), row[kWarp]));
     workload.sampling.temperature = chosen(kTemperatures, row[kTemperature]);
     workload.sampling.seed = 5;
     return workload;

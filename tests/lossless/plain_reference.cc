@@ -103,10 +103,11 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
     for (const TokenId token : expected.tokens) history.push(token);
     const std::vector<float> logits = model.logits_after(tokens);
     const auto row = std::span(logits).first(kLetters + 1);
-    const Distribution& distribution = processor.build(language.masked(row), request.sampling, history);
+    CounterRandomness randomness(request.sampling.seed, request.sample_index);
+    const double draw = randomness.exclusion_draw(std::ssize(tokens));
+    const Distribution& distribution = processor.build(language.masked(row), request.sampling, history, draw);
     is_stopped = distribution.empty();
     if (is_stopped) break;
-    CounterRandomness randomness(request.sampling.seed, request.sample_index);
     const TokenId token = randomness.coupled_pick(distribution, std::ssize(tokens));
     language.take(token);
     tokens.push_back(token);

@@ -25,9 +25,13 @@ void each_key(Archive& archive, Options& options) {
 
 template <typename Archive, typename Sampling>
 void each_number(Archive& archive, Sampling& sampling) {
-  for (auto* number : {&sampling.repetition_penalty, &sampling.presence_penalty, &sampling.frequency_penalty,
-                       &sampling.temperature, &sampling.top_p, &sampling.min_p})
+  for (auto* number :
+       {&sampling.repetition_penalty, &sampling.presence_penalty, &sampling.frequency_penalty,
+        &sampling.temperature, &sampling.top_p, &sampling.min_p, &sampling.top_n_sigma, &sampling.typical_p,
+        &sampling.xtc_probability, &sampling.xtc_threshold, &sampling.dry.multiplier, &sampling.dry.base})
     archive.field(*number);
+  archive.field(sampling.dry.allowed_length);
+  archive.field(sampling.dry.last_n);
   archive.field(sampling.top_k);
   archive.field(sampling.seed);
 }

@@ -16,9 +16,7 @@ namespace {
 SamplingParams shown_distribution(SamplingParams sampling) {
   if (sampling.temperature > 0.0) return sampling;
   sampling.temperature = 1.0;
-  sampling.top_k = 0;
-  sampling.top_p = 1.0;
-  sampling.min_p = 0.0;
+  sampling.drop_truncation();
   return sampling;
 }
 
@@ -106,6 +104,12 @@ std::string_view cause_name(NodeCause cause) {
       return "cut by top-p";
     case NodeCause::kCutByMinP:
       return "cut by min-p";
+    case NodeCause::kCutByTopNSigma:
+      return "cut by top-n-sigma";
+    case NodeCause::kCutByTypicalP:
+      return "cut by typical-p";
+    case NodeCause::kExcluded:
+      return "excluded by XTC";
     case NodeCause::kForbidden:
       return "forbidden";
     case NodeCause::kNotReached:
@@ -192,7 +196,10 @@ void StepTracer::reach(size_t sequence, const TokenTree& tree, int node, std::sp
   const Sequence& reached = *plans_[sequence].sequence;
   const SamplingParams& sampling = reached.request().sampling;
   followed.reached.push_back(node);
-  followed.distributions.push_back(processor_.build(logits, shown_distribution(sampling), reached.history));
+  const int64_t position = std::ssize(reached.tokens()) + tree.depth(node);
+  const double draw = reached.randomness.exclusion_draw(position);
+  followed.distributions.push_back(
+      processor_.build(logits, shown_distribution(sampling), reached.history, draw));
   const bool is_greedy = sampling.temperature == 0.0;
   followed.refusals.resize(static_cast<size_t>(tree.size()),
                            is_greedy ? NodeCause::kLostArgMax : NodeCause::kSampledOut);
@@ -213,14 +220,18 @@ NodeCause StepTracer::filter_that_cut(TokenId token, const Sequence& sequence,
   const auto is_gone = [&] {
     return probability(processor_.build(logits, open, sequence.history), token) == 0.0;
   };
-  open.top_k = 0;
-  open.top_p = 1.0;
-  open.min_p = 0.0;
+  open.drop_truncation();
   if (is_gone()) return NodeCause::kForbidden;
+  open.top_n_sigma = sampling.top_n_sigma;
+  if (is_gone()) return NodeCause::kCutByTopNSigma;
   open.top_k = sampling.top_k;
   if (is_gone()) return NodeCause::kCutByTopK;
+  open.typical_p = sampling.typical_p;
+  if (is_gone()) return NodeCause::kCutByTypicalP;
   open.top_p = sampling.top_p;
-  return is_gone() ? NodeCause::kCutByTopP : NodeCause::kCutByMinP;
+  if (is_gone()) return NodeCause::kCutByTopP;
+  open.min_p = sampling.min_p;
+  return is_gone() ? NodeCause::kCutByMinP : NodeCause::kExcluded;
 }
 
 void StepTracer::explain_nodes(Followed& followed, const TokenTree& tree, const Verdict& verdict) const {

@@ -9,9 +9,7 @@ namespace {
 
 SamplingParams without_truncation(SamplingParams params) {
   if (params.temperature == 0.0) params.temperature = 1.0;
-  params.top_k = 0;
-  params.top_p = 1.0;
-  params.min_p = 0.0;
+  params.drop_truncation();
   return params;
 }
 
@@ -67,10 +65,16 @@ std::span<const float> VerifyStage::logits_after(int node) {
   return logits;
 }
 
+int64_t VerifyStage::position_after(int node) const {
+  return std::ssize(step_->plan.sequence->tokens()) + step_->tree.depth(node);
+}
+
 const Distribution& VerifyStage::distribution_after(int node) {
-  const Sequence& sequence = *step_->plan.sequence;
+  Sequence& sequence = *step_->plan.sequence;
   const std::span<const float> logits = logits_after(node);
-  const Distribution& distribution = processor_.build(logits, sequence.request().sampling, sequence.history);
+  const Distribution& distribution =
+      processor_.build(logits, sequence.request().sampling, sequence.history,
+                       sequence.randomness.exclusion_draw(position_after(node)));
   if (distribution.empty()) empty_node_ = node;
   return distribution;
 }
@@ -83,9 +87,8 @@ const Distribution& VerifyStage::untruncated_distribution_after(int node) {
 TokenId VerifyStage::token_after(int node) {
   Sequence& sequence = *step_->plan.sequence;
   const std::span<const float> logits = logits_after(node);
-  const int64_t position = std::ssize(sequence.tokens()) + step_->tree.depth(node);
   const TokenId token = chooser_.choose(logits, sequence.request().sampling, sequence.history,
-                                        {&sequence.randomness, position});
+                                        {&sequence.randomness, position_after(node)});
   if (token < 0) empty_node_ = node;
   return token;
 }

@@ -24,6 +24,7 @@ class VerifyStage {
  private:
   void verify_tree(SequenceStep& step, const LogitRows& logits);
   std::span<const float> logits_after(int node);
+  int64_t position_after(int node) const;  // of the token after it
   const Distribution& distribution_after(int node);
   const Distribution& untruncated_distribution_after(int node);
   TokenId token_after(int node);

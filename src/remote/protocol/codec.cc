@@ -60,6 +60,14 @@ void transfer_sampling(Wire& wire, Sampling& sampling) {
   wire.number(sampling.top_k);
   wire.real(sampling.top_p);
   wire.real(sampling.min_p);
+  wire.real(sampling.top_n_sigma);
+  wire.real(sampling.typical_p);
+  wire.real(sampling.xtc_probability);
+  wire.real(sampling.xtc_threshold);
+  wire.real(sampling.dry.multiplier);
+  wire.real(sampling.dry.base);
+  wire.number(sampling.dry.allowed_length);
+  wire.number(sampling.dry.last_n);
   wire.number(sampling.seed);
 }
 

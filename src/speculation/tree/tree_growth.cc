@@ -56,9 +56,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
   ranking_ = sampling_;
   if (ranking_.temperature == 0.0) {
     ranking_.temperature = options.ranking_temperature;
-    ranking_.top_k = 0;
-    ranking_.top_p = 1.0;
-    ranking_.min_p = 0.0;
+    ranking_.drop_truncation();
   }
   const bool drops = options.policy->drops() && !draws();
   max_drafted_ = drops ? std::numeric_limits<int>::max() : request.max_nodes;
@@ -170,6 +168,10 @@ void TreeGrowth::register_child(int node, int child) {
   if (may_go_on && !(probability < options_->min_probability)) next_.push_back(child);
 }
 
+int64_t TreeGrowth::position_after(int node) const {
+  return static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node);
+}
+
 void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logits) {
   if (count == 1 && sampling_.temperature == 0.0 && !wants_probabilities()) {
     const TokenId token = chooser_.choose(logits, sampling_, *history_, {});
@@ -177,7 +179,8 @@ void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logit
     return;
   }
   if (sampling_.temperature == 0.0) ranking_.top_k = count + kRivals;
-  const Distribution& distribution = logits_processor_.build(logits, ranking_, *history_);
+  const Distribution& distribution =
+      logits_processor_.build(logits, ranking_, *history_, randomness_.exclusion_draw(position_after(node)));
   order_.resize(distribution.tokens.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
   const auto kept = std::min(order_.size(), static_cast<size_t>(count));
@@ -193,9 +196,8 @@ void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logit
 
 void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits) {
   const int rivals = wants_probabilities() ? kRivals : 0;
-  const int64_t position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node);
-  const auto first =
-      chooser_.choose_first(count + rivals, logits, sampling_, *history_, {&randomness_, position});
+  const auto first = chooser_.choose_first(count + rivals, logits, sampling_, *history_,
+                                           {&randomness_, position_after(node)});
   // The target is likely to choose one of these tokens too; the probability of each is guessed by the softmax
   // of log q + g over them.
   double sum = 0.0;
@@ -208,7 +210,8 @@ void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits)
 }
 
 void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
-  const Distribution& distribution = logits_processor_.build(logits, sampling_, *history_);
+  const Distribution& distribution =
+      logits_processor_.build(logits, sampling_, *history_, randomness_.exclusion_draw(position_after(node)));
   if (distribution.empty()) return;
   // Under the rejection rule a draw passes with the overlap of p and q, independently of the token drawn.
   constexpr double kMin = 0.05;
@@ -222,7 +225,7 @@ void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
            .node = node,
            .distribution = &distribution,
            .count = count,
-           .position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node),
+           .position = position_after(node),
            .rule = request_->acceptance,
            .kind = is_independent ? ChildrenKind::kIndependent : ChildrenKind::kSampled,
            .randomness = options_->draws != nullptr ? options_->draws : &randomness_,

@@ -76,6 +76,7 @@ class TreeGrowth {
   void expand_node(int node, int count, std::span<const float> logits);
   void plan_level();
   void keep_worthwhile(int depth);
+  int64_t position_after(int node) const;  // of the token after it
   void add_likeliest(int node, int count, std::span<const float> logits);
   void add_coupled(int node, int count, std::span<const float> logits);
   void add_drawn(int node, int count, std::span<const float> logits);

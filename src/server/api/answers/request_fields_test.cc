@@ -87,7 +87,15 @@ const FieldCase kCommon[] = {
     {"length_penalty", {"1"}},
     {"repeat_penalty", {"1", "0.5", "2.0001"}},
     {"repeat_last_n", {"-1", "0", "1", "101", "2147483647", "2147483648"}},
-    {"top_n_sigma", {"-1"}},
+    {"top_n_sigma", {"0", "1", "-1", "0.5", "-0.5", "101", "2.0001"}},
+    {"typical_p", {"1", "0.5"}},
+    {"xtc_probability", {"0", "1", "0.5"}},
+    {"xtc_threshold", {"0", "1", "0.5"}},
+    {"dry_multiplier", {"0", "1", "0.5", "101", "2.0001"}},
+    {"dry_base", {"1", "101", "2.0001"}},
+    {"dry_allowed_length", {"1", "101"}},
+    {"dry_penalty_last_n", {"0", "1", "-1", "101"}},
+    {"dry_sequence_breakers", {"[]", "[\"x\"]"}},
     {"no_such_field", {}},
 };
 

@@ -25,9 +25,11 @@ ApiStatus log_ollama_field(const RequestField& field, OllamaSpec& spec) {
 }
 
 ApiStatus refuse_ollama_field(const RequestField& field, OllamaSpec&) {
-  constexpr UnsupportedField kNeutral[] = {{"logprobs", "false"}, {"mirostat", "0"},
-                                           {"template", "\"\""},  {"tfs_z", "1 1.0"},
-                                           {"top_logprobs", "0"}, {"typical_p", "1 1.0"}};
+  constexpr UnsupportedField kNeutral[] = {{"logprobs", "false"},
+                                           {"mirostat", "0"},
+                                           {"template", "\"\""},
+                                           {"tfs_z", "1 1.0"},
+                                           {"top_logprobs", "0"}};
   for (const UnsupportedField& rule : kNeutral) {
     if (rule.name == field.key()) return check_unsupported(field, rule);
   }
@@ -84,7 +86,7 @@ constexpr FieldRule<OllamaSpec> kOptionRules[] = {{"num_predict", read_num_predi
                                                   {"frequency_penalty", read_sampling_option},
                                                   {"mirostat", refuse_ollama_field},
                                                   {"tfs_z", refuse_ollama_field},
-                                                  {"typical_p", refuse_ollama_field},
+                                                  {"typical_p", read_sampling_option},
                                                   {"f16_kv", log_ollama_field},
                                                   {"low_vram", log_ollama_field},
                                                   {"main_gpu", log_ollama_field},

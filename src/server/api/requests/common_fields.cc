@@ -85,6 +85,22 @@ ApiStatus add_stop(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+ApiStatus read_breakers(const RequestField& field, GenerationSpec& spec) {
+  spec.request.dry_breakers.clear();
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->stop_strings)));
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(std::string text, item.string());
+    const auto max = static_cast<size_t>(spec.limits->stop_bytes);
+    if (text.empty() || text.size() > max) {
+      return item.error("expected 1 to " + std::to_string(max) + " bytes, found " +
+                        std::to_string(text.size()));
+    }
+    spec.request.dry_breakers.push_back(std::move(text));
+  }
+  if (items.empty()) spec.request.dry_breakers = {"none"};
+  return api_ok();
+}
+
 ApiStatus read_stop_tokens(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->stop_tokens)));
   for (const RequestField& item : items) {
@@ -193,6 +209,7 @@ constexpr Rule kGenerationRules[] = {
     {"prompt_logprobs", read_prompt_logprobs},
     {"stop", read_stop_strings},
     {"stop_token_ids", read_stop_tokens},
+    {"dry_sequence_breakers", read_breakers},
     {"logit_bias", read_logit_bias},
     {"allowed_token_ids", read_allowed_tokens},
     {"bad_words", read_bad_words},
@@ -221,7 +238,6 @@ constexpr UnsupportedField kUnsupported[] = {
     {"chat_template_kwargs", "{}"},
     {"detokenize", "true"},
     {"documents", "[]"},
-    {"dry_multiplier", "0 0.0"},
     {"dynatemp_range", "0 0.0"},
     {"echo", "false"},
     {"function_call", "\"none\""},
@@ -252,12 +268,9 @@ constexpr UnsupportedField kUnsupported[] = {
     {"suffix", "\"\""},
     {"t_max_predict_ms", "0"},
     {"tools", "[]"},
-    {"top_n_sigma", "-1 -1.0"},
-    {"typical_p", "1 1.0"},
     {"use_beam_search", "false"},
     {"verbosity", "\"medium\""},
     {"web_search_options", ""},
-    {"xtc_probability", "0 0.0"},
 };
 
 // Fields that change neither the output nor its form, or only together with one above.
@@ -267,10 +280,6 @@ constexpr std::string_view kWithoutMeaning[] = {
     "cache_prompt",
     "cache_salt",
     "client_metadata",
-    "dry_allowed_length",
-    "dry_base",
-    "dry_penalty_last_n",
-    "dry_sequence_breakers",
     "dynatemp_exponent",
     "id_slot",
     "include_obfuscation",
@@ -291,7 +300,6 @@ constexpr std::string_view kWithoutMeaning[] = {
     "store",
     "timings_per_token",
     "user",
-    "xtc_threshold",
 };
 
 }  // namespace

@@ -126,6 +126,9 @@ struct Request {
   // Output that an earlier run of this request has committed, perhaps on another machine; decoding goes on
   // after it. Not for requests with log-probabilities.
   std::vector<TokenId> output = {};
+  // Text that much of the output should repeat, such as the file to be edited. While the output follows it,
+  // drafts come from it instead of from the engine's drafter. Not for engines that draft nothing.
+  std::vector<TokenId> prediction = {};
   SamplingParams sampling = {};
   int64_t max_tokens = 128;
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
@@ -196,6 +199,9 @@ struct Completion {
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // prompt tokens found in the cache
+  // Tokens of Request::prediction that the output has, and all others. They depend on the text alone.
+  int64_t accepted_prediction_tokens = 0;
+  int64_t rejected_prediction_tokens = 0;
   double queue_ms = 0;        // from submit() to the first step
   double first_token_ms = 0;  // from submit() to the first token; 0 if there is none
   double prompt_ms = 0;       // steps that computed a part of the prompt

@@ -250,6 +250,8 @@ typedef struct outrider_statistics {
   const int64_t* drafted_per_position;  // by depth - 1
   const int64_t* accepted_per_position;
   size_t positions;
+  int64_t accepted_prediction_tokens;  // tokens of parameter "prediction_token_ids" that the output has
+  int64_t rejected_prediction_tokens;  // all others of them
 } outrider_statistics;
 
 const outrider_statistics* outrider_completion_statistics(const outrider_completion* completion);

@@ -40,7 +40,7 @@ struct TraceNode {
   int parent = -1;                       // index in StepTrace::nodes
   double draft_probability = 1.0;        // the drafter's guess, TokenTree::probability()
   double target_probability = kUnknown;  // see StepTrace; unknown if the parent was not reached
-  uint32_t sources = 1;                  // bit i: EngineInfo::sources[i]
+  uint32_t sources = 1;                  // bit i: EngineInfo::sources[i]; 0: the request's prediction
   NodeFate fate = NodeFate::kAccepted;
   NodeCause cause = NodeCause::kNone;
 };
@@ -60,6 +60,7 @@ struct StepTrace {
   int prompt_rows = 0;  // rows of the pass that compute this sequence's prompt
   int64_t context = 0;  // tokens of the sequence before the step
   bool draft_failed = false;
+  bool is_predicted = false;  // the tree comes from Request::prediction, and no drafter was asked
   // The drafted tree with its cut nodes, the root first; empty if only a part of the prompt was computed.
   std::vector<TraceNode> nodes;
   // By committed token:

@@ -43,6 +43,7 @@ class Step:
         rows: rows of the pass, of all requests.
         draft_ms, verify_ms, other_ms: times of the step, which the requests of a batch share.
         draft_failed: the drafter failed.
+        is_predicted: the tree comes from the request's prediction, and no drafter was asked.
         nodes: the drafted tree with the fate of every node; empty if only a part of the prompt was computed.
         token_ids, origins, probabilities: the tokens that it committed, how they came about, and the model's
             probabilities.
@@ -55,6 +56,7 @@ class Step:
     verify_ms: float
     other_ms: float
     draft_failed: bool
+    is_predicted: bool
     nodes: List[Node]
     token_ids: List[int]
     origins: List[str]
@@ -120,7 +122,7 @@ class CompletionOutput:
         top_token_ids, top_logprobs: the likeliest tokens in each place, int32 and float32 [tokens, k].
         prompt_logprobs, prompt_top_token_ids, prompt_top_logprobs: the same of the prompt from its second token on.
         speculation: SpeculationStats; None while it is written.
-        metrics: counts of prompt tokens and times in milliseconds.
+        metrics: counts of tokens of the prompt and the prediction, and times in milliseconds.
         steps: every step with its tree, if generate() was called with trace=True.
     """
 

@@ -91,6 +91,8 @@ class SamplingParams:
         max_draft_len: drafted tokens of a path, at most.
         max_children: drafted continuations of one token, at most; 1 for chains.
         methods: the names of the drafters that draft, among the drafters that the engine was opened with.
+        prediction: text, or token ids, that much of the output should repeat, such as the file to be edited:
+            drafts come from it.
     """
 
     temperature: Optional[float] = None
@@ -132,6 +134,7 @@ class SamplingParams:
     max_draft_len: Optional[int] = None
     max_children: Optional[int] = None
     methods: Optional[Sequence[str]] = None
+    prediction: Union[str, Sequence[int], None] = None
 
     def __init__(self, **arguments: Any) -> None:
         names = {field.name: field.default for field in dataclasses.fields(self)}
@@ -149,7 +152,7 @@ class SamplingParams:
             raise ValueError(f"guided_decoding: expected GuidedDecodingParams, found {self.guided_decoding!r}")
 
     def parameters(self, encode: Callable[[str], List[int]]) -> List[Tuple[str, List[str]]]:
-        """The parameters as the engine reads them; `encode` turns a text of `bad` into token ids."""
+        """The parameters as the engine reads them; `encode` turns a text into token ids."""
         found = [(name, [as_text(getattr(self, name))]) for name in _PLAIN if getattr(self, name) is not None]
         if self.dry_sequence_breaker is not None:
             found.append(("dry_sequence_breaker", list(self.dry_sequence_breaker) or ["none"]))
@@ -162,6 +165,9 @@ class SamplingParams:
                 found.append((name, [",".join(str(int(token)) for token in getattr(self, name))]))
         if self.methods:
             found.append(("methods", _texts(self.methods)))
+        if self.prediction:
+            ids = encode(self.prediction) if isinstance(self.prediction, str) else self.prediction
+            found.append(("prediction_token_ids", [",".join(str(int(token)) for token in ids)]))
         if self.logit_bias:
             found.append(("logit_bias", [f"{int(token)}={as_text(bias)}" for token, bias in self.logit_bias.items()]))
         if self.guided_decoding is not None:

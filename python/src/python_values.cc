@@ -73,6 +73,7 @@ nb::dict step_of(const StepTrace& trace) {
   dict["verify_ms"] = trace.verify_ms;
   dict["other_ms"] = trace.other_ms;
   dict["draft_failed"] = trace.draft_failed;
+  dict["is_predicted"] = trace.is_predicted;
   dict["nodes"] = nodes;
   dict["token_ids"] = ids_of(trace.tokens);
   dict["origins"] = origins_of(trace.origins);
@@ -120,6 +121,8 @@ nb::dict completion_of(const Completion& completion, std::span<const StepTrace> 
   nb::dict timing;
   timing["prompt_tokens"] = completion.prompt_tokens;
   timing["cached_tokens"] = completion.cached_tokens;
+  timing["accepted_prediction_tokens"] = completion.accepted_prediction_tokens;
+  timing["rejected_prediction_tokens"] = completion.rejected_prediction_tokens;
   timing["queue_ms"] = completion.queue_ms;
   timing["first_token_ms"] = completion.first_token_ms;
   timing["prompt_ms"] = completion.prompt_ms;

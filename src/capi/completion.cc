@@ -35,7 +35,9 @@ outrider_statistics statistics_of(const outrider::Completion& completion) {
           .verify_ms = stats.verify_ms,
           .drafted_per_position = stats.drafted_per_position.data(),
           .accepted_per_position = stats.accepted_per_position.data(),
-          .positions = stats.drafted_per_position.size()};
+          .positions = stats.drafted_per_position.size(),
+          .accepted_prediction_tokens = completion.accepted_prediction_tokens,
+          .rejected_prediction_tokens = completion.rejected_prediction_tokens};
 }
 
 // Names are literals, which end with a zero; "" for a number above `last`.

@@ -104,11 +104,12 @@ std::string speculation_text(const SpeculativeOptions& options) {
 
 std::string text_of(const Settings& settings) {
   const EngineOptions& engine = settings.engine;
-  return fmt::format("model {}, ctx {}, batch {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}\n{}",
-                     engine.model.string(), engine.context, engine.max_batch, engine.threads,
-                     static_cast<int>(engine.weights), static_cast<int>(engine.kv_cache_type),
-                     engine.page_size, settings.server.host, settings.server.port, settings.server.model_name,
-                     speculation_text(engine.speculation));
+  return fmt::format(
+      "model {}, ctx {}, batch {} {}, ranks {} {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}\n{}",
+      engine.model.string(), engine.context, engine.max_batch, engine.max_batch_rows, engine.tensor_parallel,
+      engine.pipeline_parallel, engine.threads, static_cast<int>(engine.weights),
+      static_cast<int>(engine.kv_cache_type), engine.page_size, settings.server.host, settings.server.port,
+      settings.server.model_name, speculation_text(engine.speculation));
 }
 
 struct PeerConfig {

@@ -83,6 +83,7 @@ struct GenerateOptions {
   // The form of the output, a text or @FILE; empty: free.
   std::string json_schema, regex, grammar;
   bool wants_form() const { return !json_schema.empty() || !regex.empty() || !grammar.empty(); }
+  std::filesystem::path prediction;  // a file with the text that the output should have; empty: none
   bool show_draft = false;
   bool show_tree = false;
 };

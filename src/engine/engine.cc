@@ -44,6 +44,7 @@ SchedulerOptions scheduler_options(const EngineParts& parts) {
           .max_draft_len = max_draft_len(parts),
           .max_nodes = max_nodes(parts),
           .offered_nodes = parts.options.offered_nodes,
+          .max_predicted = max_predicted(parts),
           .max_preemptions = parts.max_preemptions,
           .preempt_every = parts.preempt_every,
           .max_cached = [drafter](const Sequence& sequence) { return known_tokens(*drafter, sequence); }};
@@ -53,7 +54,7 @@ SpeculationPolicy::Options policy_options(const EngineParts& parts) {
   return {.is_auto = parts.options.speculation.is_auto,
           .schedule = parts.options.speculation.draft_len_schedule,
           .max_draft_len = max_draft_len(parts),
-          .max_nodes = max_nodes(parts),
+          .max_nodes = tree_limits(parts).max_nodes,
           .agreement = parts.agreement};
 }
 

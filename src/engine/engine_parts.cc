@@ -9,12 +9,13 @@ namespace outrider {
 namespace {
 
 // Rows of pending tokens and trees if options.max_batch_rows sets no limit: large trees share as many rows as
-// the small trees of a large batch take.
+// the small trees of a large batch take. So do chains from predictions, which few sequences of a batch have.
 int64_t max_logits_without_limit(const EngineParts& parts) {
   constexpr int64_t kMaxDrafted = 1024;
   const int64_t batch = parts.options.max_batch;
-  const int64_t nodes = tree_limits(parts).max_nodes;
-  return batch + std::min(batch * nodes, std::max(nodes, kMaxDrafted));
+  const int64_t nodes = std::max(max_nodes(parts), parts.options.offered_nodes);
+  const int64_t drafted = std::min(batch * nodes, std::max(nodes, kMaxDrafted));
+  return batch + std::max<int64_t>(drafted, max_predicted(parts));
 }
 
 }  // namespace
@@ -23,11 +24,14 @@ int max_draft_len(const EngineParts& parts) { return limits_of(parts.options.spe
 
 int max_nodes(const EngineParts& parts) { return limits_of(parts.options.speculation).max_nodes; }
 
+int max_predicted(const EngineParts& parts) { return max_draft_len(parts) == 0 ? 0 : kMaxDraftLen; }
+
 DraftLimits tree_limits(const EngineParts& parts) {
   const DraftLimits drafted = limits_of(parts.options.speculation);
   const int offered = parts.options.offered_nodes;
-  return {.max_draft_len = std::max(drafted.max_draft_len, std::min(offered, kMaxDraftLen)),
-          .max_nodes = std::max(drafted.max_nodes, offered)};
+  const int predicted = max_predicted(parts);
+  return {.max_draft_len = std::max({drafted.max_draft_len, std::min(offered, kMaxDraftLen), predicted}),
+          .max_nodes = std::max({drafted.max_nodes, offered, predicted})};
 }
 
 ForwardBatch::Limits batch_limits(const EngineParts& parts) {

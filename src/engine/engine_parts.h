@@ -47,7 +47,9 @@ inline constexpr int kMaxPromptLogits = 32;
 // Limits of one drafted tree: levels and nodes below the root.
 int max_draft_len(const EngineParts& parts);
 int max_nodes(const EngineParts& parts);
-// Limits of any tree, offered ones included.
+// Levels and nodes of a chain from a request's prediction.
+int max_predicted(const EngineParts& parts);
+// Limits of any tree, offered and predicted ones included.
 DraftLimits tree_limits(const EngineParts& parts);
 // The largest batch that a step can make.
 ForwardBatch::Limits batch_limits(const EngineParts& parts);

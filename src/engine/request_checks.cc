@@ -87,6 +87,12 @@ Status check_methods(std::span<const std::string> methods, const EngineParts& pa
   return {};
 }
 
+Status check_prediction(const Request& request, int64_t vocab_size) {
+  if (request.speculation.is_offered && !request.prediction.empty())
+    return usage_error("a request that offers its trees has no prediction, found one");
+  return check_ids(request.prediction, vocab_size);
+}
+
 Status check_speculation(const RequestSpeculation& speculation, const EngineParts& parts) {
   if (speculation.is_offered && (!speculation.enabled || parts.options.offered_nodes == 0)) {
     return usage_error(
@@ -151,6 +157,7 @@ Status check_request(const Request& request, const EngineParts& parts) {
   OUTRIDER_RETURN_IF_ERROR(check_logprobs("prompt logprobs", request.prompt_logprobs));
   OUTRIDER_RETURN_IF_ERROR(check_rules(request.rules, request.max_tokens, parts.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(check_output(request, parts));
+  OUTRIDER_RETURN_IF_ERROR(check_prediction(request, parts.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation, parts));
   return check_sampling(request);
 }

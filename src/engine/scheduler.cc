@@ -190,7 +190,7 @@ bool Scheduler::fits(const Sequence& sequence) const {
   const auto length = static_cast<int64_t>(sequence.tokens().size());
   int64_t needed = cached.idle_pages + cache_->pages_for(length) - cache_->pages_for(cached.length);
   for (const Entry& entry : running_) {
-    const int64_t entries = uncomputed(*entry.sequence) + 1 + nodes_of(*entry.sequence);
+    const int64_t entries = uncomputed(*entry.sequence) + 1 + most_nodes(*entry.sequence);
     needed += cache_->pages_needed(entry.sequence->kv, static_cast<int>(entries)) + 1;
   }
   return needed <= cache_->available_pages();
@@ -241,7 +241,7 @@ void Scheduler::start(Entry& entry) {
   int64_t max = cacheable(sequence);
   if (options_.max_cached) max = std::min(max, options_.max_cached(sequence));
   if (max < cached.length()) cache_->rewind(cached, static_cast<int32_t>(max));
-  cached.reserve(sequence.max_length() + 1 + nodes_of(sequence));
+  cached.reserve(sequence.max_length() + 1 + most_nodes(sequence));
   join_scope(entry);
   sequence.admit(std::move(cached));
   entry.has_pages = true;
@@ -335,17 +335,30 @@ void Scheduler::share_prompts() {
 
 void Scheduler::plan_draft(SequencePlan& plan) const {
   if (!plan.sequence->request().speculation.enabled) return;
-  const bool is_offered = plan.sequence->is_offered();
-  plan.max_nodes = std::min(nodes_of(*plan.sequence), draft_rows_);
+  const DraftLimits tree = tree_of(*plan.sequence);
+  plan.max_nodes = std::min(tree.max_nodes, draft_rows_);
   // The last token committed always comes from the target, so one less than what fits is worth drafting.
-  plan.max_draft_len =
-      static_cast<int>(std::min<int64_t>({is_offered ? options_.offered_nodes : options_.max_draft_len,
-                                          plan.sequence->remaining() - 1, plan.max_nodes}));
+  plan.max_draft_len = static_cast<int>(
+      std::min<int64_t>({tree.max_draft_len, plan.sequence->remaining() - 1, plan.max_nodes}));
   if (plan.max_draft_len <= 0) plan.max_draft_len = plan.max_nodes = 0;
+  if (plan.sequence->is_predicted()) plan.max_nodes = plan.max_draft_len;
 }
 
-int Scheduler::nodes_of(const Sequence& sequence) const {
-  return sequence.is_offered() ? options_.offered_nodes : options_.max_nodes;
+DraftLimits Scheduler::tree_of(const Sequence& sequence) const {
+  if (sequence.is_offered()) return {options_.offered_nodes, options_.offered_nodes};
+  const PredictedText* prediction = sequence.prediction();
+  if (prediction == nullptr) return {options_.max_draft_len, options_.max_nodes};
+  if (prediction->is_looking()) return {};
+  if (!sequence.is_predicted()) return {options_.max_draft_len, options_.max_nodes};
+  const int levels =
+      static_cast<int>(std::min(prediction->next().size(), static_cast<size_t>(options_.max_predicted)));
+  return {levels, levels};
+}
+
+int Scheduler::most_nodes(const Sequence& sequence) const {
+  if (sequence.is_offered()) return options_.offered_nodes;
+  return sequence.prediction() == nullptr ? options_.max_nodes
+                                          : std::max(options_.max_nodes, options_.max_predicted);
 }
 
 int64_t Scheduler::pages_needed() const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "drafters/registry.h"
 #include "engine/sequence.h"
 #include "kv/kv_cache.h"
 
@@ -24,6 +25,7 @@ struct SchedulerOptions {
   int max_draft_len = 0;    // levels of one tree, below its root
   int max_nodes = 0;        // nodes of one tree, below its root
   int offered_nodes = 0;    // nodes and levels of an offered tree, below its root
+  int max_predicted = 0;    // levels and nodes of a chain from a prediction
   int max_preemptions = 8;  // a sequence that lost its pages this often runs to its end
   int preempt_every = 0;    // steps after which a sequence loses its pages without need, for tests; 0: never
   // How many tokens of the sequence may come from the cache. Without it all that the cache has are taken.
@@ -132,8 +134,9 @@ class Scheduler {
   void share_prompts();
   int64_t chunk_limit(const Sequence& sequence) const;
   void plan_draft(SequencePlan& plan) const;
-  // Nodes of the largest tree of the sequence, below its root.
-  int nodes_of(const Sequence& sequence) const;
+  // The largest tree of the sequence in this step, and the nodes of its largest one in any step.
+  DraftLimits tree_of(const Sequence& sequence) const;
+  int most_nodes(const Sequence& sequence) const;
   int64_t pages_needed() const;
 
   SchedulerOptions options_;

@@ -61,6 +61,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
   if (remaining() <= 0) prompt_end_ = FinishReason::kLength;
+  if (!request_.prediction.empty()) prediction_.emplace(expected_text());
   if (const std::shared_ptr<TokenConstraint> constraint = whole_constraint(limits.vocab_size)) {
     constraint_.emplace(constraint);
     constraint_state_ = constraint_->start();
@@ -68,6 +69,13 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
   }
   if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
   restore_output();
+}
+
+// The part of the prediction that the context has room for.
+std::vector<TokenId> Sequence::expected_text() const {
+  const auto room = static_cast<size_t>(std::max<int64_t>(0, context_ - prompt_length()));
+  const std::span<const TokenId> text = request_.prediction;
+  return {text.begin(), text.begin() + static_cast<ptrdiff_t>(std::min(text.size(), room))};
 }
 
 // The request's constraint and its token rules as one constraint; null if it has neither.
@@ -142,6 +150,7 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   thinking_.push(token);
   completion_.tokens.push_back(token);
   completion_.origins.push_back(origin);
+  if (prediction_) prediction_->follow(completion_.tokens);
   if (stop_tokens_.contains(token)) return FinishReason::kStop;
   if (output_length() <= request_.rules.min_tokens) {
     completion_.text += decoder_.push(token);
@@ -172,6 +181,9 @@ void Sequence::finish(FinishReason reason) {
   if (finished()) return;
   finish_reason_ = reason;
   completion_.finish_reason = reason;
+  if (prediction_) completion_.accepted_prediction_tokens = prediction_->used();
+  completion_.rejected_prediction_tokens =
+      std::ssize(request_.prediction) - completion_.accepted_prediction_tokens;
   stops_.push(decoder_.finish(), completion_.text);
   stops_.finish(completion_.text);
 }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "drafters/predicted/predicted_text.h"
 #include "engine/guarded_constraint.h"
 #include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
@@ -56,6 +57,10 @@ class Sequence {
   bool finished() const { return finish_reason_.has_value(); }
   bool is_offered() const { return request_.speculation.is_offered; }
   bool awaits_tree() const { return is_offered() && !offered; }
+  // Null if the request expects no text.
+  const PredictedText* prediction() const { return prediction_ ? &*prediction_ : nullptr; }
+  // Whether its next draft comes from the prediction.
+  bool is_predicted() const { return prediction_ && !prediction_->next().empty(); }
   bool wants_states() const { return request_.speculation.states_from.has_value(); }
   Completion& completion() { return completion_; }
 
@@ -92,6 +97,7 @@ class Sequence {
  private:
   void reserve(int max_nodes);
   void restore_output();
+  std::vector<TokenId> expected_text() const;
   std::shared_ptr<TokenConstraint> whole_constraint(int64_t vocab_size) const;
   std::optional<FinishReason> append(TokenId token, TokenOrigin origin);
 
@@ -104,6 +110,7 @@ class Sequence {
   ThinkingPhase thinking_;
   std::optional<GuardedConstraint> constraint_;
   TokenConstraint::State constraint_state_ = TokenConstraint::kDead;
+  std::optional<PredictedText> prediction_;
   StreamDecoder decoder_;
   StopMatcher stops_;
   std::optional<FinishReason> finish_reason_;

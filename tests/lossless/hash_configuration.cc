@@ -216,6 +216,34 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   return request;
 }
 
+std::vector<TokenId> prediction_of(const HashConfiguration& configuration, std::span<const TokenId> answer,
+                                   uint32_t seed) {
+  enum Kind { kAbsent, kRight, kWrong, kEdited, kLured, kLonger };
+  const int kind = configuration[kPredictionFactor];
+  std::mt19937 random(seed);
+  const auto letter = [&] { return static_cast<TokenId>(random() % kLetters); };
+  std::vector<TokenId> text;
+  if (kind == kRight || kind == kLonger) text.assign(answer.begin(), answer.end());
+  if (kind == kWrong || kind == kLonger) {
+    for (unsigned i = 1 + random() % 60; i > 0; --i) text.push_back(letter());
+  }
+  if (kind == kEdited) {  // tokens are left out, changed or inserted
+    for (const TokenId token : answer) {
+      const unsigned edit = random() % 20;
+      if (edit > 0) text.push_back(edit == 1 ? letter() : token);
+      if (edit == 2) text.push_back(letter());
+    }
+  }
+  if (kind == kLured) {  // wrong after every few tokens that are right
+    for (size_t i = 0; i + 5 <= answer.size(); ++i) {
+      text.insert(text.end(), answer.begin() + static_cast<ptrdiff_t>(i),
+                  answer.begin() + static_cast<ptrdiff_t>(i) + 5);
+      text.push_back(letter());
+    }
+  }
+  return text;
+}
+
 std::string describe(const HashConfiguration& configuration, uint32_t seed) {
   std::string text = "configuration {";
   for (const int level : configuration) text += (text.back() == '{' ? "" : ", ") + std::to_string(level);

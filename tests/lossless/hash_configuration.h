@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
@@ -73,11 +75,12 @@ enum HashFactor {
   kRuleFactor,
   kLanguageFactor,
   kPolicyFactor,
+  kPredictionFactor,
   kHashFactors,
 };
 using HashConfiguration = std::array<int, kHashFactors>;
 inline constexpr HashConfiguration kHashLevels = {
-    static_cast<int>(DrafterKind::kCount), 5, 9, 7, 6, 3, 6, 3, 3, 4, 5, 5, 4};
+    static_cast<int>(DrafterKind::kCount), 5, 9, 7, 6, 3, 6, 3, 3, 4, 5, 5, 4, 6};
 
 std::string describe(const HashConfiguration& configuration, uint32_t seed);
 
@@ -86,6 +89,9 @@ DrafterContext context_of(const EngineSetup& setup);
 // comparison: counts compared trees of its draft models; must outlive the drafter.
 std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const EngineSetup& setup,
                                     uint32_t seed, DraftComparison& comparison);
+// The text that a request expects in place of `answer`; empty: it expects none.
+std::vector<TokenId> prediction_of(const HashConfiguration& configuration, std::span<const TokenId> answer,
+                                   uint32_t seed);
 int requests_in(const HashConfiguration& configuration);
 bool arrive_late(const HashConfiguration& configuration);  // requests arrive while others run
 Request request_of(const HashConfiguration& configuration, std::mt19937& random);

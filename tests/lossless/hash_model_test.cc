@@ -124,6 +124,7 @@ HashConfiguration of_draft_target(std::mt19937& random) {
     configuration[factor] = static_cast<int>(random() % static_cast<unsigned>(kHashLevels[factor]));
   configuration[kDrafterFactor] = static_cast<int>(DrafterKind::kDraftTarget);
   configuration[kPolicyFactor] = 0;
+  configuration[kPredictionFactor] = 0;  // which would draft in place of the model
   return configuration;
 }
 
@@ -203,6 +204,64 @@ TEST(HashModel, AGoodDrafterNeedsFewerPasses) {
   EXPECT_EQ(completion->tokens, expected.tokens);
   EXPECT_LT(completion->speculation.steps, 40);
   EXPECT_EQ(completion->speculation.accepted, completion->speculation.drafted);
+}
+
+Completion with_prediction(Method method, Request request, std::vector<TokenId> prediction) {
+  EngineSetup setup;
+  setup.max_batch = 1;
+  setup.speculation.decoding_type = method;
+  auto drafter = make_drafter(setup.speculation, context_of(setup));
+  EXPECT_TRUE(drafter.ok());
+  request.prediction = std::move(prediction);
+  auto completion = Engine::assemble(hash_parts(setup, *drafter))->generate(std::move(request));
+  EXPECT_TRUE(completion.ok());
+  return *completion;
+}
+
+TEST(HashModel, ARightPredictionNeedsFewPassesWithEveryMethodThatDrafts) {
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 60;
+  request.ignore_eos = true;
+  const std::vector<TokenId> answer = plain_output(HashModel(), request, kContext).tokens;
+  for (const Method method : {Method::kNGram, Method::kSuffix, Method::kLookahead, Method::kEarlyExit}) {
+    const Completion completion = with_prediction(method, request, answer);
+    EXPECT_EQ(completion.tokens, answer);
+    EXPECT_LE(completion.speculation.steps, 4);
+    EXPECT_EQ(completion.accepted_prediction_tokens, 60);
+    EXPECT_EQ(completion.rejected_prediction_tokens, 0);
+  }
+  const Completion plain = with_prediction(Method::kNone, request, answer);
+  EXPECT_EQ(plain.tokens, answer);
+  EXPECT_EQ(plain.speculation.steps, 60);
+  EXPECT_EQ(plain.speculation.drafted, 0);
+  EXPECT_EQ(plain.accepted_prediction_tokens, 60);
+}
+
+// The counts depend on the text, not on how it was drafted.
+TEST(HashModel, TokensOfAPredictionCountAsAcceptedWhereTheOutputHasThem) {
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 40;
+  request.ignore_eos = true;
+  std::vector<TokenId> prediction = plain_output(HashModel(), request, kContext).tokens;
+  prediction[20] = (prediction[20] + 1) % kLetters;
+  prediction.insert(prediction.end(), 7, TokenId{0});
+  for (const Method method : {Method::kNone, Method::kNGram}) {
+    const Completion completion = with_prediction(method, request, prediction);
+    EXPECT_EQ(completion.accepted_prediction_tokens, 39);
+    EXPECT_EQ(completion.rejected_prediction_tokens, 8);
+  }
+}
+
+TEST(HashModel, RefusesAPredictionOutsideTheVocabulary) {
+  const auto engine = Engine::assemble(hash_parts({}, std::make_shared<OracleDrafter>(0.0, false, false, 7)));
+  Request request;
+  request.prompt = {1};
+  request.prediction = {kLetters + 1};
+  const auto refused = engine->submit(request);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("outside the vocabulary"), std::string::npos);
 }
 
 TEST(HashModel, CancelFreesThePagesAndSparesTheOthers) {

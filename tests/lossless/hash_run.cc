@@ -59,6 +59,9 @@ void compare(const Run& run, const std::vector<Request>& requests) {
     ASSERT_EQ(got.speculation.committed, static_cast<int64_t>(got.tokens.size()));
     ASSERT_EQ(got.origins.size(), got.tokens.size());
     ASSERT_LE(got.speculation.accepted, got.speculation.drafted);
+    ASSERT_GE(got.rejected_prediction_tokens, 0);
+    ASSERT_EQ(got.accepted_prediction_tokens + got.rejected_prediction_tokens,
+              static_cast<int64_t>(requests[i].prediction.size()));
     expect_same(got.logprobs, run.expected[i].logprobs);
     expect_same(got.prompt_logprobs, run.expected[i].prompt_logprobs);
     ASSERT_EQ(run.streamed_prompt_logprobs.at(run.ids[i]), got.prompt_logprobs.size());
@@ -143,6 +146,8 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
     requests.push_back(request_of(configuration, random));
     requests.back().cache_scope = seed % 2 == 0 ? static_cast<uint64_t>(i % 2) : 0;
     run.expected.push_back(plain_output(model, requests.back(), setup.context));
+    requests.back().prediction =
+        prediction_of(configuration, run.expected.back().tokens, seed + static_cast<uint32_t>(i));
     if (oracle != nullptr) oracle->know(requests.back().prompt, run.expected.back().tokens);
     const auto id = engine->submit(requests.back(), [&](RequestId from, const Progress& progress) {
       run.streamed[from] += progress.text;

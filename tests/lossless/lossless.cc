@@ -296,6 +296,7 @@ std::vector<Completion> run_engine(Engine& engine, const Workload& workload, con
     request.sampling = workload.sampling;
     request.sampling.seed += i;
     request.logprobs = workload.logprobs;
+    if (!workload.predictions.empty()) request.prediction = workload.predictions[i];
     // Ids of the prompt are likely in the output.
     if (workload.has_rules) {
       const auto id = [&](size_t i) { return request.prompt[i % request.prompt.size()]; };

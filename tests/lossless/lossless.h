@@ -72,6 +72,7 @@ struct Workload {
   bool ignore_eos = false;
   std::string target = default_target();
   std::vector<std::vector<TokenId>> token_prompts = {};  // come after `prompts`
+  std::vector<std::vector<TokenId>> predictions = {};    // by prompt; empty: none
 };
 
 // Token prompts for the small target. The last two begin like the first and find its pages; one is a single

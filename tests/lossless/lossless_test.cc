@@ -182,6 +182,62 @@ TEST(Lossless, ASmallModelOnEveryTable) {
 }
 
 // A test of the suite itself: it must notice other weights, another seed and another draft length.
+using Texts = std::vector<std::vector<TokenId>>;
+
+// Predictions of answers: right, another prompt's, without their beginnings, with every ninth token changed,
+// longer than the answer, and wrong after every few tokens that are right.
+std::vector<Texts> predictions_of(const std::vector<Completion>& plain) {
+  std::vector<Texts> kinds(6);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const std::vector<TokenId>& answer = plain[i].tokens;
+    const auto shift = static_cast<ptrdiff_t>(std::min<size_t>(5, answer.size()));
+    std::vector<TokenId> edited = answer, longer = answer, luring;
+    for (size_t place = 4; place < edited.size(); place += 9) edited[place] = 7;
+    longer.insert(longer.end(), answer.begin(), answer.end());
+    for (size_t place = 0; place + 5 <= answer.size(); ++place) {
+      const auto from = answer.begin() + static_cast<ptrdiff_t>(place);
+      luring.insert(luring.end(), from, from + 5);
+      luring.push_back(7);
+    }
+    kinds[0].push_back(answer);
+    kinds[1].push_back(plain[(i + 1) % plain.size()].tokens);
+    kinds[2].emplace_back(answer.begin() + shift, answer.end());
+    kinds[3].push_back(std::move(edited));
+    kinds[4].push_back(std::move(longer));
+    kinds[5].push_back(std::move(luring));
+  }
+  return kinds;
+}
+
+TEST(Lossless, APredictionChangesNoText) {
+  const std::vector<Variant> variants = {{.speculative = "ngram,max_draft_len=4", .batch = 3},
+                                         {.speculative = "suffix,tree=dynamic,policy=auto", .batch = 8},
+                                         {.speculative = "draft_target,max_draft_len=4"},
+                                         {.speculative = "lookahead", .page_size = 1, .batch = 8},
+                                         {.speculative = "early_exit,exit_layer=2", .batch = 3},
+                                         {.speculative = "combine=[suffix,draft_target],policy=auto"}};
+  const Numerics numerics{.kernels = ""};
+  for (const double temperature : {0.0, 0.8}) {
+    Workload workload{.prompts = mixed_prompts(6), .max_tokens = 40};
+    workload.sampling.temperature = temperature;
+    const auto plain = run_variant(numerics, {}, workload);
+    int64_t steps = 0, steps_with_right_ones = 0;
+    for (const Completion& completion : plain) steps += completion.speculation.steps;
+    size_t next = 0;
+    for (const Texts& predictions : predictions_of(plain)) {
+      workload.predictions = predictions;
+      const Variant& variant = variants[next % variants.size()];
+      const auto other = run_variant(numerics, variant, workload);
+      expect_same(plain, other, describe(variant) + ", prediction " + std::to_string(next));
+      if (::testing::Test::HasFatalFailure()) return;
+      for (const Completion& completion : other)
+        steps_with_right_ones += next == 0 ? completion.speculation.steps : 0;
+      ++next;
+    }
+    EXPECT_LT(steps_with_right_ones * 5, steps);
+  }
+}
+
 TEST(Lossless, TheComparisonSeesADifference) {
   const Workload workload{.prompts = mixed_prompts(4), .max_tokens = 32};
   const auto one = run_variant({.kernels = "", .weights = WeightPrecision::kBF16}, {}, workload);

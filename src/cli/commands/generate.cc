@@ -45,6 +45,10 @@ Result<Request> request_of(const Settings& settings, const Engine& engine, const
     OUTRIDER_TRY(spec.request.prompt, input_tokens(settings, engine));
     if (model != nullptr) spec.model = &model->served();
   }
+  if (!settings.generate.prediction.empty()) {
+    OUTRIDER_TRY(const std::string text, read_text_file(settings.generate.prediction));
+    spec.request.prediction = engine.tokenize(text, /*add_special=*/false, /*parse_special=*/false);
+  }
   if (model != nullptr) OUTRIDER_RETURN_IF_ERROR(set_form(settings.generate, spec));
   return std::move(spec.request);
 }
@@ -93,6 +97,7 @@ Status run_generate(const Settings& settings) {
   OUTRIDER_TRY(const TimedCompletion timed, generate_timed(*engine, request, show));
   if (settings.json) {
     auto json = completion_json(engine->info(), request.prompt, timed);
+    if (!settings.generate.prediction.empty()) add_prediction(timed.completion, json);
     json["drafters"] = drafters_json(drafter_lines(files.search));
     json["vocabularies"] =
         vocabularies_json(vocabulary, vocabulary ? vocabulary->share_of_text(timed.completion.tokens) : 1.0);

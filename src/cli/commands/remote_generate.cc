@@ -18,6 +18,9 @@ namespace {
 Status check_remote_views(const Settings& settings) {
   const bool has_view =
       settings.generate.show_draft || settings.generate.show_tree || !settings.trace_file.empty();
+  if (!settings.generate.prediction.empty())
+    return usage_error(
+        "expected --server or --prediction, found both: the drafter here drafts for the server");
   if (!has_view) return {};
   return usage_error("expected --server without --show-draft, --show-tree and --trace, found one of them");
 }

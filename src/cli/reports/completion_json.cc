@@ -47,6 +47,12 @@ nlohmann::ordered_json completion_json(const EngineInfo& info, const std::vector
   return json;
 }
 
+void add_prediction(const Completion& completion, nlohmann::ordered_json& json) {
+  json["usage"]["completion_tokens_details"] = {
+      {"accepted_prediction_tokens", completion.accepted_prediction_tokens},
+      {"rejected_prediction_tokens", completion.rejected_prediction_tokens}};
+}
+
 std::string json_line(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

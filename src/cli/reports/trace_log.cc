@@ -56,6 +56,7 @@ Json step_json(size_t run, const StepTrace& trace) {
           {"prompt_rows", trace.prompt_rows},
           {"context", trace.context},
           {"draft_failed", trace.draft_failed},
+          {"predicted", trace.is_predicted},
           {"nodes", nodes_json(trace.nodes)},
           {"committed", std::move(committed)}};
 }

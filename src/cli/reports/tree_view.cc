@@ -143,6 +143,7 @@ std::string summary(const StepTrace& trace) {
       "other {:.2f} ms",
       trace.tokens.size(), accepted, drafted, trace.context, trace.draft_ms, trace.verify_ms, trace.other_ms);
   if (trace.draft_failed) text += "; the drafter failed";
+  if (trace.is_predicted) text += "; drafted from the prediction";
   return text + "\n";
 }
 

@@ -27,6 +27,7 @@ DraftStage::DraftStage(const StepParts& parts) : parts_(parts) {
   grown_.reserve(sequences);
   trees_.resize(sequences);
   for (TokenTree& tree : trees_) tree.reserve(1 + parts.max_nodes);
+  predicted_.reserve(1 + parts.max_nodes);
 }
 
 void DraftStage::run(StepReport& report, StepTracer* tracer) {
@@ -37,17 +38,18 @@ void DraftStage::run(StepReport& report, StepTracer* tracer) {
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
     if (step.is_offered) take_offered(step, i, tracer);
-    if (step.drafts()) ask(step, tracer != nullptr);
+    if (step.drafts() && step.is_predicted) take_predicted(step, i, tracer);
+    if (step.asks_drafter()) ask(step, tracer != nullptr);
   }
-  if (requests_.empty()) return;
-  draft(report, tracer);
+  if (report.drafting == 0) return;
+  if (!requests_.empty()) draft(report, tracer);
   if (!report.draft_failed) prune(report.sequences);
 }
 
 // Whether the draft of the sequence can be made while the target verifies others. A constraint can only be
 // asked while nothing else runs here, and costs learn nothing from times that overlap.
 bool DraftStage::may_wait(const SequenceStep& step) const {
-  return step.drafts() && step.rate == 0.0 && step.plan.sequence->constraint() == nullptr;
+  return step.asks_drafter() && step.rate == 0.0 && step.plan.sequence->constraint() == nullptr;
 }
 
 // Where sequences take turns, the drafts that were ordered in an earlier step are verified in this one, and
@@ -143,6 +145,13 @@ void DraftStage::take_offered(SequenceStep& step, size_t index, StepTracer* trac
   offered.reset();
 }
 
+void DraftStage::take_predicted(SequenceStep& step, size_t index, StepTracer* tracer) {
+  predicted_.reset(step.tree.token(0));
+  step.plan.sequence->prediction()->grow(step.plan.max_nodes, predicted_);
+  if (tracer != nullptr) tracer->add_nodes(index, predicted_);
+  take(step, request_of(step), predicted_);
+}
+
 void DraftStage::ask(SequenceStep& step, bool is_traced) {
   const size_t index = requests_.size();
   trees_[index].reset(step.tree.token(0));
@@ -171,7 +180,7 @@ void DraftStage::draft(StepReport& report, StepTracer* tracer) {
   size_t next = 0;  // request
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
-    if (!step.drafts()) continue;
+    if (!step.asks_drafter()) continue;
     if (tracer != nullptr) tracer->add_nodes(i, trees[next]);
     take(step, requests_[next], trees[next]);
     ++next;
@@ -186,7 +195,7 @@ void DraftStage::take(SequenceStep& step, const DraftRequest& request, TokenTree
     step.tree = within_limits(drafted, request, parts_.vocab_size);
   }
   // Drafters that want choices learn from nodes that are never accepted.
-  if (!parts_.drafter->traits().wants_choices) cut_forbidden(step.tree, request);
+  if (step.is_predicted || !parts_.drafter->traits().wants_choices) cut_forbidden(step.tree, request);
 }
 
 void DraftStage::prune(std::span<SequenceStep> steps) {
@@ -194,7 +203,11 @@ void DraftStage::prune(std::span<SequenceStep> steps) {
   int rows = parts_.scheduler->draft_rows();
   for (SequenceStep& step : steps) {
     if (step.is_offered) rows -= step.tree.drafted();
-    if (step.drafts()) grown_.push_back({step.plan.sequence->id(), &step.tree, step.may_cut});
+    if (!step.drafts()) continue;
+    grown_.push_back({.sequence = step.plan.sequence->id(),
+                      .is_predicted = step.is_predicted,
+                      .tree = &step.tree,
+                      .may_drop = step.may_cut});
   }
   parts_.policy->prune(grown_, rows);
 }

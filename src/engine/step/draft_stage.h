@@ -32,6 +32,7 @@ class DraftStage {
   void order(StepReport& report, size_t kept);
   DraftRequest request_of(const SequenceStep& step) const;
   void take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const;
+  void take_predicted(SequenceStep& step, size_t index, StepTracer* tracer);
   void ask(SequenceStep& step, bool is_traced);
   void draft(StepReport& report, StepTracer* tracer);
   void take(SequenceStep& step, const DraftRequest& request, TokenTree& drafted) const;
@@ -41,6 +42,7 @@ class DraftStage {
   std::vector<DraftRequest> requests_;
   std::vector<TargetAccess> access_;  // by request
   std::vector<TokenTree> trees_;      // by request; further trees are spare
+  TokenTree predicted_;               // scratch of take_predicted()
   std::vector<SpeculationPolicy::Grown> grown_;
   DraftTurns turns_;
   bool can_take_turns_ = false;  // in this step

@@ -30,7 +30,7 @@ void ObserveStage::run(StepReport& report, StepTracer* tracer) {
 
 void ObserveStage::tell_drafter(const StepReport& report) {
   for (const SequenceStep& step : report.sequences) {
-    if (!has_outcome(report, step)) continue;
+    if (!step.asks_drafter() || !has_outcome(report, step)) continue;
     (void)guarded([&] {
       parts_.drafter->observe(step.plan.sequence->id(), step.tree, step.verdict);
       return Status();
@@ -53,7 +53,10 @@ void ObserveStage::tell_policy(const StepReport& report) {
   for (const SequenceStep& step : report.sequences) {
     if (step.plan.decodes) observation.tokens += static_cast<double>(step.verdict.tokens.size());
     if (has_outcome(report, step))
-      outcomes_.push_back({step.plan.sequence->id(), &step.verdict, step.tree.drafted()});
+      outcomes_.push_back({.sequence = step.plan.sequence->id(),
+                           .is_predicted = step.is_predicted,
+                           .verdict = &step.verdict,
+                           .verified = step.tree.drafted()});
   }
   observation.outcomes = outcomes_;
   parts_.policy->observe(observation);

@@ -31,6 +31,7 @@ void ReserveStage::limit_lengths(std::span<SequenceStep> steps) const {
     if (step.is_offered) continue;
     step.plan.max_draft_len = std::min(step.plan.max_draft_len, longest);
     if (step.plan.max_draft_len == 0) step.plan.max_nodes = 0;
+    if (step.is_predicted) step.plan.max_nodes = step.plan.max_draft_len;
   }
 }
 
@@ -41,6 +42,7 @@ void ReserveStage::plan_drafts(const StepReport& report) {
     if (!step.drafts()) continue;
     const Sequence& sequence = *step.plan.sequence;
     drafts_.push_back({.sequence = sequence.id(),
+                       .is_predicted = step.is_predicted,
                        .tokens = std::ssize(sequence.tokens()),
                        .max_draft_len = step.plan.max_draft_len,
                        .is_auto = sequence.request().speculation.is_auto});
@@ -73,6 +75,7 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
     }
     plan.max_draft_len = draft.max_draft_len;
     if (plan.max_draft_len == 0) plan.max_nodes = 0;
+    if (step.is_predicted) plan.max_nodes = plan.max_draft_len;
     step.rate = draft.rate;
     step.row_ms = draft.row_ms;
     step.estimates = draft.estimates;
@@ -85,7 +88,8 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
 bool ReserveStage::may_cut(const SequenceStep& step) const {
   const Sequence& sequence = *step.plan.sequence;
   const bool has_draws = compares_distributions(step.rule) && sequence.request().sampling.temperature > 0.0;
-  return !has_draws && !parts_.drafter->traits().wants_choices && parts_.policy->cuts(sequence.id());
+  const bool wants_choices = step.asks_drafter() && parts_.drafter->traits().wants_choices;
+  return !has_draws && !wants_choices && parts_.policy->cuts(sequence.id(), step.is_predicted);
 }
 
 }  // namespace outrider

@@ -70,6 +70,7 @@ void ScheduleStage::open(SequenceStep& step, const SequencePlan& plan) const {
   step.plan = within_request(plan);
   step.rule = sequence.request().speculation.acceptance.value_or(parts_.acceptance);
   step.is_offered = plan.decodes && sequence.is_offered();
+  step.is_predicted = plan.decodes && sequence.is_predicted();
   step.tree.reset(sequence.tokens().back());
   step.exits.clear();
 }

@@ -13,7 +13,7 @@ void add_sequence(const StepReport& report, const SequenceStep& step, const std:
                   SpeculationStats& all) {
   const Request& request = step.plan.sequence->request();
   SpeculationStats& stats = step.plan.sequence->completion().speculation;
-  const int failures = report.draft_failed && step.drafts() ? 1 : 0;
+  const int failures = report.draft_failed && step.asks_drafter() ? 1 : 0;
   stats.method = request.speculation.is_offered ? kOffered
                  : request.speculation.enabled  ? std::string_view(drafter)
                                                 : method_name(Method::kNone);

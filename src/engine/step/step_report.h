@@ -18,7 +18,8 @@ struct SequenceStep {
   // Filled in by schedule:
   SequencePlan plan;  // the scheduler's, within the request's own limits
   AcceptanceRule rule = AcceptanceRule::kCoupled;
-  bool is_offered = false;  // the tree was offered, and neither drafter nor policy is asked
+  bool is_offered = false;    // the tree was offered, and neither drafter nor policy is asked
+  bool is_predicted = false;  // the tree comes from the request's prediction, and the drafter is not asked
   // Filled in by reserve, which also narrows the limits of the plan's tree:
   bool may_cut = false;  // the policy cuts this tree after it is drafted
   double rate = 0.0;     // see DraftRequest::rate
@@ -39,8 +40,9 @@ struct SequenceStep {
   Verdict verdict;           // valid where the plan decodes
   bool is_dead_end = false;  // the constraint allows no token after the verdict's
 
-  // Whether the drafter is asked for a tree; valid from reserve on.
+  // Whether a tree is drafted, and whether the drafter is asked for it; valid from reserve on.
   bool drafts() const { return plan.max_draft_len > 0 && !is_offered; }
+  bool asks_drafter() const { return drafts() && !is_predicted; }
 };
 
 // Milliseconds that the stages of one step took.

@@ -283,7 +283,9 @@ void StepTracer::observe(const StepReport& report) {
     trace.draft_ms = report.times.drafting();
     trace.verify_ms = report.times.forward;
     trace.rows = report.rows;
-    trace.draft_failed = report.draft_failed && plans_[i].max_draft_len > 0;
+    trace.draft_failed = report.draft_failed && plans_[i].max_draft_len > 0 && !step.is_predicted;
+    trace.is_predicted = step.is_predicted && trace.nodes.size() > 1;
+    if (trace.is_predicted) std::ranges::for_each(trace.nodes, [](TraceNode& node) { node.sources = 0; });
   }
   own_ms_ += now_ms() - start;
 }

@@ -28,7 +28,7 @@ void VerifyStage::run(const LogitRows& logits, StepReport& report, StepTracer* t
     if (!step.plan.decodes) continue;
     const LogitRows of_tree = logits.from(step.logits_row);
     verify_tree(step, of_tree);
-    if (step.drafts() && parts_.drafter->traits().wants_choices) append_choices(step, of_tree);
+    if (step.asks_drafter() && parts_.drafter->traits().wants_choices) append_choices(step, of_tree);
   }
 }
 

@@ -28,16 +28,18 @@ SpeculationPolicy::SpeculationPolicy(const Options& options, PassCosts costs)
 }
 
 SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
-  const auto [found, is_new] = states_.try_emplace(draft.sequence);
+  const auto [found, is_new] = states_.try_emplace(key(draft.sequence, draft.is_predicted));
   State& state = found->second;
   if (is_new) {
-    state.estimates = AcceptanceEstimates(&all_estimates_);
-    state.stats = stats_of_all();
+    state.is_predicted = draft.is_predicted;
+    state.all = draft.is_predicted ? &of_predictions_ : &of_drafter_;
+    state.estimates = AcceptanceEstimates(&state.all->estimates);
+    state.stats = stats_of_all(*state.all);
     state.stats.become_prior();
     state.draft_len = options_.max_draft_len;
-    const auto tokens = static_cast<double>(draft.tokens);
-    state.account = budget_.open(trial(tokens));
-    state.should_draft = !expects_loss(tokens);
+    const auto tokens = draft.is_predicted ? 0.0 : static_cast<double>(draft.tokens);
+    state.account = budget_.open(trial(state, tokens));
+    state.should_draft = !expects_loss(*state.all, tokens);
     if (costs_.known()) state.drafted.reserve(1 + options_.max_nodes);
   }
   return state;
@@ -45,12 +47,12 @@ SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
 
 // The statistics of all sequences in batches of this size class. A class without statistics starts with the
 // statistics of the nearest class as its prior.
-DraftStats& SpeculationPolicy::stats_of_all() {
+DraftStats& SpeculationPolicy::stats_of_all(Experience& all) {
   const double size = costs_.load().sequences;
-  DraftStats& own = all_stats_[size];
+  DraftStats& own = all.stats[size];
   if (own.steps > 0.0) return own;
   const auto is_known = [](const DraftStats& stats) { return stats.steps > 0.0; };
-  if (const DraftStats* other = all_stats_.nearest(size, is_known)) {
+  if (const DraftStats* other = all.stats.nearest(size, is_known)) {
     own = *other;
     own.become_prior();
   }
@@ -59,8 +61,8 @@ DraftStats& SpeculationPolicy::stats_of_all() {
 
 // Whether a new sequence is expected to lose too much by drafting, according to the statistics of all
 // sequences.
-bool SpeculationPolicy::expects_loss(double prefill_tokens) {
-  const DraftStats& all = stats_of_all();
+bool SpeculationPolicy::expects_loss(Experience& experience, double prefill_tokens) {
+  const DraftStats& all = stats_of_all(experience);
   if (!costs_.known() || all.steps < kMinSteps) return false;
   const double sequences = costs_.load().sequences;
   DraftForecast drafted{.tokens = sequences};
@@ -73,10 +75,11 @@ bool SpeculationPolicy::expects_loss(double prefill_tokens) {
 
 // Tokens that a new sequence may lose where drafting did not pay in others. Texts differ, so a drafter with
 // files that promise much is tried with each of them, unless reading the prompt for it is known to cost more.
-double SpeculationPolicy::trial(double prefill_tokens) {
+// So is every prediction.
+double SpeculationPolicy::trial(State& state, double prefill_tokens) {
   if (!costs_.known()) return 0.0;
-  const double trial = kTrialDrafts * options_.agreement;
-  const PrefillTime& prefill = stats_of_all().prefill;
+  const double trial = kTrialDrafts * (state.is_predicted ? 1.0 : options_.agreement);
+  const PrefillTime& prefill = stats_of_all(*state.all).prefill;
   const double reading = plain_tokens_in(prefill.ms_of(prefill_tokens) * costs_.pace());
   return reading < trial || !prefill.is_confirmed() ? trial : 0.0;
 }
@@ -130,9 +133,13 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
   for (Draft& draft : drafts) {
     State& state = open(draft);
     state.drafted.reset(0);
-    state.missed = static_cast<double>(draft.tokens) - state.read;
-    if (options_.schedule == LengthSchedule::kHeuristic)
+    state.missed = draft.is_predicted ? 0.0 : static_cast<double>(draft.tokens) - state.read;
+    if (draft.is_predicted) {
+      const auto unasked = states_.find(key(draft.sequence, false));
+      if (unasked != states_.end()) unasked->second.pause();
+    } else if (options_.schedule == LengthSchedule::kHeuristic) {
       draft.max_draft_len = std::min(draft.max_draft_len, state.draft_len);
+    }
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && costs_.known();
     if (state.is_auto) candidates_.push_back({&draft, &state});
   }
@@ -145,9 +152,8 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
     State& state = *candidate_state;
     if (is_plain || !may_draft(state)) {
       draft->max_draft_len = 0;
-      state.stats.fade_into(stats_of_all());
-      ++state.idle;
-      state.is_first_of_run = false;
+      state.stats.fade_into(stats_of_all(*state.all));
+      state.pause();
       continue;
     }
     draft->rate = advantage_ * plain;
@@ -181,14 +187,15 @@ double SpeculationPolicy::price_of_row() {
 void SpeculationPolicy::prune(std::span<const Grown> trees, int max_rows) {
   costs_.set_drafting(static_cast<double>(trees.size()));
   prefill_tokens_ = 0.0;
-  for (const Grown& grown : trees) prefill_tokens_ += states_.at(grown.sequence).prefill_tokens();
+  for (const Grown& grown : trees)
+    prefill_tokens_ += states_.at(key(grown.sequence, grown.is_predicted)).prefill_tokens();
   verified_rows_ = 0.0;
   if (!costs_.known()) return;
   pruner_.clear();
   // Reserved for all sequences, so that a step in which more of them draft than before does not allocate.
   pruner_.reserve(states_.size(), static_cast<size_t>(1 + options_.max_nodes));
   for (const Grown& grown : trees) {
-    State& state = states_.at(grown.sequence);
+    State& state = states_.at(key(grown.sequence, grown.is_predicted));
     if (state.is_auto) state.drafted = *grown.tree;
     if (state.is_auto && grown.may_drop) {
       pruner_.add(*grown.tree, state.estimates);
@@ -216,9 +223,9 @@ void SpeculationPolicy::observe(const StepObservation& step) {
 }
 
 void SpeculationPolicy::learn_outcome(const DraftOutcome& outcome, double draft_ms) {
-  State& state = states_.at(outcome.sequence);
+  State& state = states_.at(key(outcome.sequence, outcome.is_predicted));
   const Verdict& verdict = *outcome.verdict;
-  if (options_.schedule == LengthSchedule::kHeuristic) {
+  if (!state.is_predicted && options_.schedule == LengthSchedule::kHeuristic) {
     const bool is_whole = std::cmp_equal(verdict.path.size(), state.draft_len + 1);
     state.draft_len =
         std::clamp(is_whole ? state.draft_len + 2 : state.draft_len - 1, 1, options_.max_draft_len);
@@ -232,10 +239,10 @@ void SpeculationPolicy::learn(State& state, std::span<const TokenId> committed, 
                               double draft_ms) {
   const auto gain = static_cast<double>(committed.size()) - 1.0;
   state.estimates.learn(state.drafted, committed);
-  all_estimates_.learn(state.drafted, committed);
-  for (DraftStats* stats : {&stats_of_all(), &state.stats}) stats->learn(gain, verified);
+  state.all->estimates.learn(state.drafted, committed);
+  for (DraftStats* stats : {&stats_of_all(*state.all), &state.stats}) stats->learn(gain, verified);
   learn_time(state, draft_ms);
-  const double prefill_ms = stats_of_all().prefill.ms_of(state.prefill_tokens()) * costs_.pace();
+  const double prefill_ms = stats_of_all(*state.all).prefill.ms_of(state.prefill_tokens()) * costs_.pace();
   budget_.record(state.account, gain_over_plain(gain, verified, draft_ms), costs_.drafting(),
                  plain_tokens_in(prefill_ms));
   state.is_first_of_run = state.resumes();
@@ -245,7 +252,7 @@ void SpeculationPolicy::learn(State& state, std::span<const TokenId> committed, 
 // Learns draft times. In a step in which some sequences resume after a pause, the time beyond the usual one
 // counts as their prefill, in proportion to the tokens that each had to read.
 void SpeculationPolicy::learn_time(State& state, double draft_ms) {
-  DraftStats& all = stats_of_all();
+  DraftStats& all = stats_of_all(*state.all);
   draft_ms /= costs_.pace();
   const double alone_ms = draft_ms / costs_.share_of_batch(costs_.drafting());
   if (prefill_tokens_ > 0.0) {
@@ -264,11 +271,17 @@ void SpeculationPolicy::learn_time(State& state, double draft_ms) {
 }
 
 void SpeculationPolicy::forget(uint64_t sequence) {
-  const auto found = states_.find(sequence);
+  forget_state(key(sequence, false));
+  forget_state(key(sequence, true));
+}
+
+void SpeculationPolicy::forget_state(uint64_t key) {
+  const auto found = states_.find(key);
   if (found == states_.end()) return;
   State& state = found->second;
   // A run that a pause or exploration ended does not tell how long runs last.
-  if (state.run > 0 && !state.resumes() && !state.account.is_exploration) stats_of_all().learn_run(state.run);
+  if (state.run > 0 && !state.resumes() && !state.account.is_exploration)
+    stats_of_all(*state.all).learn_run(state.run);
   budget_.close(state.account);
   states_.erase(found);
 }

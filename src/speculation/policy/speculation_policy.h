@@ -22,6 +22,7 @@ namespace outrider {
 // The outcome of verifying the tree of one sequence that drafted.
 struct DraftOutcome {
   uint64_t sequence = 0;
+  bool is_predicted = false;
   const Verdict* verdict = nullptr;
   int verified = 0;  // drafted nodes that the target verified
 };
@@ -45,7 +46,9 @@ struct StepObservation {
 // sequence, AcceptanceEstimates per node). Never changes what is accepted. All sequences of a batch wait for
 // its step, so the time of a draft costs the tokens that the whole batch commits in that time. Sequences with
 // the smallest gain are left out as long as this makes the batch faster; if plain decoding is still faster,
-// no sequence drafts. SpeculationBudget bounds the loss where these estimates are wrong.
+// no sequence drafts. SpeculationBudget bounds the loss where these estimates are wrong. Drafts from the
+// predictions of requests have estimates, statistics and accounts of their own: they say nothing about the
+// drafter, nor the drafter about them.
 class SpeculationPolicy {
  public:
   struct Options {
@@ -66,6 +69,7 @@ class SpeculationPolicy {
   // about also rate and estimates.
   struct Draft {
     uint64_t sequence = 0;
+    bool is_predicted = false;         // its draft would come from the request's prediction
     int64_t tokens = 0;                // length of the sequence so far
     int max_draft_len = 0;             // in: the limit; out: levels to draft, 0: none
     std::optional<bool> is_auto = {};  // unset: Options::is_auto
@@ -79,6 +83,7 @@ class SpeculationPolicy {
   // A drafted tree; may_drop is false if the acceptance rule tests its draws, so that all nodes must stay.
   struct Grown {
     uint64_t sequence = 0;
+    bool is_predicted = false;
     TokenTree* tree = nullptr;
     bool may_drop = true;
   };
@@ -86,7 +91,9 @@ class SpeculationPolicy {
   // `max_rows` nodes stay in all trees together, unless the trees that must not be cut have more.
   void prune(std::span<const Grown> trees, int max_rows);
   // Whether prune() may cut the trees of this sequence. Precondition: plan() has seen it.
-  bool cuts(uint64_t sequence) const { return states_.at(sequence).is_auto; }
+  bool cuts(uint64_t sequence, bool is_predicted) const {
+    return states_.at(key(sequence, is_predicted)).is_auto;
+  }
 
   // Learns from a step. Precondition: plan() was called for it, and prune() if it has outcomes.
   void observe(const StepObservation& step);
@@ -98,8 +105,15 @@ class SpeculationPolicy {
 
  private:
   static constexpr int kPause = 2;  // steps without a draft after which drafting needs a prefill
-  // The state of one sequence.
+  // Over all sequences.
+  struct Experience {
+    AcceptanceEstimates estimates = AcceptanceEstimates();  // the prior of each sequence
+    ByBatchSize<DraftStats> stats = {};                     // the prior of a new sequence
+  };
+  // The state of one sequence, for its predicted drafts or for all others.
   struct State {
+    Experience* all = nullptr;
+    bool is_predicted = false;
     AcceptanceEstimates estimates;
     TokenTree drafted;  // the last tree, before it was cut
     DraftStats stats;
@@ -114,6 +128,10 @@ class SpeculationPolicy {
     int draft_len = 0;             // length of the next draft by the heuristic schedule
 
     bool resumes() const { return idle >= kPause; }
+    void pause() {
+      ++idle;
+      is_first_of_run = false;
+    }
     double prefill_tokens() const { return resumes() ? missed : 0.0; }
   };
   struct Candidate {
@@ -121,10 +139,12 @@ class SpeculationPolicy {
     State* state = nullptr;  // of its sequence
   };
 
+  static uint64_t key(uint64_t sequence, bool is_predicted) { return 2 * sequence + (is_predicted ? 1 : 0); }
   State& open(const Draft& draft);
-  DraftStats& stats_of_all();
-  bool expects_loss(double prefill_tokens);
-  double trial(double prefill_tokens);
+  void forget_state(uint64_t key);
+  DraftStats& stats_of_all(Experience& all);
+  bool expects_loss(Experience& all, double prefill_tokens);
+  double trial(State& state, double prefill_tokens);
   void update_should_draft(State& state, DraftForecast& forecast) const;
   void choose_sequences(double plain_rate);
   bool may_draft(State& state);
@@ -143,9 +163,8 @@ class SpeculationPolicy {
   Options options_;
   StepCosts costs_;
   SpeculationBudget budget_;
-  AcceptanceEstimates all_estimates_;  // over all sequences; the prior of each
-  ByBatchSize<DraftStats> all_stats_;  // over all sequences; the prior of a new one
-  std::unordered_map<uint64_t, State> states_;
+  Experience of_drafter_, of_predictions_;
+  std::unordered_map<uint64_t, State> states_;  // by key()
   std::vector<Candidate> candidates_;  // scratch of plan(): the sequences that the policy decides about
   bool is_plain_better_ = false;       // in this step, according to the forecast
   int64_t priced_steps_ = 0;           // steps that may draft

@@ -437,6 +437,44 @@ TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
   EXPECT_EQ(length(), 8);
 }
 
+// One request's useless prediction neither ends the drafts of its drafter nor the predictions of others.
+TEST(SpeculationPolicy, JudgesPredictionsApartFromTheDrafter) {
+  SpeculationPolicy policy({.is_auto = true, .max_draft_len = 8}, costs_of(World{.per_row = 0.05}));
+  const auto drafts = [&](uint64_t sequence, bool is_predicted, bool is_right) {
+    int drafted = 0;
+    for (int step = 0; step < 60; ++step) {
+      SpeculationPolicy::Draft draft{
+          .sequence = sequence, .is_predicted = is_predicted, .tokens = 100, .max_draft_len = 8};
+      policy.plan({}, {&draft, 1}, kMaxRows);
+      TokenTree tree(0);
+      for (int level = 0; level < draft.max_draft_len; ++level) tree.add(level, level + 1, 0.9);
+      const SpeculationPolicy::Grown grown{.sequence = sequence, .is_predicted = is_predicted, .tree = &tree};
+      if (draft.max_draft_len > 0) policy.prune({&grown, 1}, kMaxRows);
+      Verdict verdict;
+      for (int i = 0; i <= (is_right ? tree.drafted() : 0); ++i) {
+        verdict.path.push_back(i);
+        verdict.tokens.push_back(is_right ? i + 1 : -1);
+      }
+      const DraftOutcome outcome{.sequence = sequence,
+                                 .is_predicted = is_predicted,
+                                 .verdict = &verdict,
+                                 .verified = tree.drafted()};
+      StepObservation observation{
+          .has_drafted = draft.max_draft_len > 0, .rows = 1.0 + tree.drafted(), .pass_ms = 1.0};
+      if (draft.max_draft_len > 0) observation.outcomes = {&outcome, 1};
+      policy.observe(observation);
+      drafted += tree.drafted() > 0 ? 1 : 0;
+    }
+    policy.forget(sequence);
+    return drafted;
+  };
+  for (uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    EXPECT_LT(drafts(sequence, true, false), 30);
+    EXPECT_GT(drafts(10 + sequence, false, true), 50);
+  }
+  EXPECT_GT(drafts(20, true, true), 50);
+}
+
 TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
   const auto kept_with = [](double per_row) {
     const World world{.per_row = per_row};

@@ -233,10 +233,12 @@ void Answer::write_reason(JsonWriter& json, int index) const {
 
 // The choices of one prompt share it, so it counts once, with the cached tokens of the first choice.
 Usage Answer::usage() const {
-  Usage total;
+  Usage total{.has_prediction = spec_.has_prediction};
   for (size_t i = 0; i < choices_.size(); ++i) {
     const ChoiceFigures& figures = choices_[i].figures;
     total.completion_tokens += figures.completion_tokens;
+    total.accepted_prediction_tokens += figures.accepted_prediction_tokens;
+    total.rejected_prediction_tokens += figures.rejected_prediction_tokens;
     if (i % static_cast<size_t>(spec_.n) != 0) continue;
     total.prompt_tokens += figures.prompt_tokens;
     total.cached_tokens += figures.cached_tokens;

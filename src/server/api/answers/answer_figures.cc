@@ -46,7 +46,11 @@ void write_speculation(JsonWriter& json, const ChoiceFigures& figures, const Spe
 
 void ChoiceFigures::add(const ChoiceDelta& delta) {
   completion_tokens += static_cast<int64_t>(delta.tokens.size());
-  if (delta.completion) cached_tokens = delta.completion->cached_tokens;
+  if (delta.completion) {
+    cached_tokens = delta.completion->cached_tokens;
+    accepted_prediction_tokens = delta.completion->accepted_prediction_tokens;
+    rejected_prediction_tokens = delta.completion->rejected_prediction_tokens;
+  }
   const auto is_plain = [](TokenOrigin origin) { return origin == TokenOrigin::kPlain; };
   if (std::all_of(delta.origins.begin(), delta.origins.end(), is_plain)) return;
   const auto accepted =
@@ -61,6 +65,11 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("completion_tokens", usage.completion_tokens);
   json.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
+  if (usage.has_prediction) {
+    json.key("completion_tokens_details").begin_object();
+    write_prediction_counts(json, usage);
+    json.end_object();
+  }
   json.end_object();
 }
 

@@ -15,6 +15,9 @@ struct ChoiceFigures {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t completion_tokens = 0;
+  // Both are about the request's prediction, see Completion.
+  int64_t accepted_prediction_tokens = 0;
+  int64_t rejected_prediction_tokens = 0;
   std::vector<int64_t> acceptance_histogram;  // [j]: number of steps that drafted and accepted j tokens
 
   void add(const ChoiceDelta& delta);
@@ -24,7 +27,17 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t completion_tokens = 0;
+  bool has_prediction = false;
+  int64_t accepted_prediction_tokens = 0;
+  int64_t rejected_prediction_tokens = 0;
 };
+
+// Writes the two members about the request's prediction.
+template <typename Counts>
+void write_prediction_counts(JsonWriter& json, const Counts& counts) {
+  json.member("accepted_prediction_tokens", counts.accepted_prediction_tokens);
+  json.member("rejected_prediction_tokens", counts.rejected_prediction_tokens);
+}
 
 void write_usage(JsonWriter& json, const Usage& usage);
 // Writes the members "metrics" and "timings" for a call with one choice.

@@ -181,6 +181,24 @@ TEST(ChatAnswer, Whole) {
   EXPECT_THAT(body, HasSubstr(R"("timings":{"cache_n":3,)"));
 }
 
+TEST(ChatAnswer, TellsWhatBecameOfThePrediction) {
+  const TestServedModel model;
+  const std::string prediction = R"("prediction":{"type":"content","content":[{"type":"text","text":"one "},)"
+                                 R"({"type":"text","text":"two<|im_end|>"}]})";
+  const auto call = must(model.chat(chat_body(prediction)));
+  EXPECT_EQ(call->requests()[0].prediction,
+            model.context().model->tokenizer->encode("one two<|im_end|>",
+                                                     {.add_special = false, .parse_special = false}));
+  std::string events;
+  call->start(events);
+  ChoiceDelta last = last_delta("one", model.tokens("one"));
+  last.completion->accepted_prediction_tokens = 5;
+  last.completion->rejected_prediction_tokens = 2;
+  call->add(0, std::move(last), events);
+  EXPECT_THAT(shown(call->body()), HasSubstr(R"("completion_tokens_details":{"accepted_prediction_tokens":5,)"
+                                             R"("rejected_prediction_tokens":2}})"));
+}
+
 TEST(ChatAnswer, Stream) {
   const TestServedModel model;
   const auto call = must(model.chat(chat_body(R"("stream":true,"stream_options":{"include_usage":true})")));

@@ -66,6 +66,7 @@ void MessagesAnswer::write_usage_object(JsonWriter& json) const {
   json.member("cache_creation_input_tokens", 0);
   json.member("cache_read_input_tokens", figures().cached_tokens);
   json.member("output_tokens", figures().completion_tokens);
+  if (spec().has_prediction) write_prediction_counts(json, figures());
   json.end_object();
 }
 

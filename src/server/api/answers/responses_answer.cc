@@ -121,7 +121,9 @@ void ResponsesAnswer::write_usage_object(JsonWriter& json) const {
   json.key("input_tokens_details").begin_object().member("cached_tokens", count.cached_tokens).end_object();
   json.member("output_tokens", count.completion_tokens);
   json.key("output_tokens_details").begin_object();
-  json.member("reasoning_tokens", reasoning_tokens()).end_object();
+  json.member("reasoning_tokens", reasoning_tokens());
+  if (spec().has_prediction) write_prediction_counts(json, count);
+  json.end_object();
   json.member("total_tokens", count.prompt_tokens + count.completion_tokens).end_object();
 }
 

@@ -168,6 +168,36 @@ ApiStatus read_bad_words(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+// A string, or an array of {"type": "text", "text": ...}.
+ApiResult<std::string> predicted_text(const RequestField& field) {
+  constexpr std::string_view kTypes[] = {"text"};
+  if (field.is_string()) return field.string();
+  if (!field.is_array()) return field.expected("a string or an array of texts");
+  std::string all;
+  OUTRIDER_RETURN_IF_ERROR(field.each([&](const RequestField& item) -> ApiStatus {
+    OUTRIDER_TRY(const RequestField type, item.at("type"));
+    OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
+    OUTRIDER_TRY(const RequestField part, item.at("text"));
+    OUTRIDER_TRY(const std::string text, part.string());
+    all += text;
+    return api_ok();
+  }));
+  return all;
+}
+
+// {"type": "content", "content": ...}: the text that the answer is expected to have.
+ApiStatus read_prediction(const RequestField& field, GenerationSpec& spec) {
+  constexpr std::string_view kTypes[] = {"content"};
+  OUTRIDER_TRY(const RequestField type, field.at("type"));
+  OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
+  OUTRIDER_TRY(const RequestField content, field.at("content"));
+  OUTRIDER_TRY(const std::string text, predicted_text(content));
+  spec.request.prediction =
+      spec.model->tokenizer->encode(text, {.add_special = false, .parse_special = false});
+  spec.has_prediction = true;
+  return api_ok();
+}
+
 ApiStatus read_prompt_limit(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const int64_t limit, field.integer(-1, most_tokens()));
   if (limit == 0) return field.error("expected -1, or 1 and more, found 0");
@@ -218,6 +248,7 @@ constexpr Rule kGenerationRules[] = {
     {"return_token_ids", read_flag<&GenerationSpec::return_token_ids>},
     {"stream", read_flag<&GenerationSpec::streams>},
     {"stream_options", read_stream_options},
+    {"prediction", read_prediction},
     {"speculative", read_speculative},
     {"response_format", read_response_format},
     {"structured_outputs", read_structured_outputs},
@@ -288,7 +319,6 @@ constexpr std::string_view kWithoutMeaning[] = {
     "mirostat_tau",
     "n_cache_reuse",
     "n_keep",
-    "prediction",
     "priority",
     "prompt_cache_key",
     "prompt_cache_options",

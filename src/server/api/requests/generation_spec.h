@@ -41,6 +41,7 @@ struct GenerationSpec {
   bool continuous_usage = false;  // usage in every chunk
   bool include_stop = false;      // the output includes the stop string
   bool return_token_ids = false;
+  bool has_prediction = false;  // usage tells what became of it
   SpeculationTrace trace = SpeculationTrace::kNone;
   OutputForm form;
   std::vector<std::string> ignored;  // paths of fields

@@ -37,7 +37,8 @@ Result<fs::path> builtin_model(std::string_view name) {
 
 fs::path shipped_models() {
   std::error_code code;
-  const fs::path folder = own_file().parent_path() / "../share/outrider/models";
+  const fs::path program = fs::weakly_canonical(own_file(), code);  // which may be called by a link
+  const fs::path folder = program.parent_path() / "../share/outrider/models";
   const fs::path resolved = fs::weakly_canonical(folder, code);  // a build has a link to the source tree
   return code ? folder.lexically_normal() : resolved;
 }

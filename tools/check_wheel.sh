@@ -73,5 +73,5 @@ else
   echo "check_wheel: SmolLM2 is not in $models, so the head of the wheel was not timed (./dev demo fetches it)"
 fi
 
-"$bare/python/bin/pip" install -q "$wheel[test]"
+"$bare/python/bin/pip" install -q "${wheel}[test]"
 "$bare/python/bin/python" -m pytest -q -p no:cacheprovider python/tests "$@"

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installation: the program, the library with find_package(Outrider) and pkg-config, the models, and the Debian package
-# that cpack makes of them. The wheel installs only the components `program` and `pair` (pyproject.toml).
+# that cpack makes of them. The wheel installs the components `program`, `pair` and `default_head` (pyproject.toml).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS outrider RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(DIRECTORY models/outrider-small models/outrider-draft DESTINATION ${CMAKE_INSTALL_DATADIR}/outrider/models
         COMPONENT pair PATTERN "*.svg" EXCLUDE)
+# The head that `auto` takes for the default model.
+install(DIRECTORY models/smollm2-135m-eagle3 DESTINATION ${CMAKE_INSTALL_DATADIR}/outrider/models COMPONENT default_head)
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/outrider/models COMPONENT drafters
-        PATTERN outrider-small EXCLUDE PATTERN outrider-draft EXCLUDE PATTERN "*.svg" EXCLUDE PATTERN "*.md" EXCLUDE)
+        PATTERN outrider-small EXCLUDE PATTERN outrider-draft EXCLUDE PATTERN smollm2-135m-eagle3 EXCLUDE
+        PATTERN "*.svg" EXCLUDE PATTERN "*.md" EXCLUDE)
 install(FILES packaging/outrider.service DESTINATION lib/systemd/system COMPONENT system)
 install(FILES packaging/outrider.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT system)
 install(FILES packaging/completions/outrider.bash RENAME outrider
@@ -40,5 +43,5 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION misc)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, libcurl4 | libcurl3-gnutls")
 include(CPack)

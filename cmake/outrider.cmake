@@ -17,6 +17,8 @@ endif()
 # Functions and data that nothing uses are left out of every program.
 target_compile_options(outrider_flags INTERFACE -ffunction-sections -fdata-sections)
 target_link_options(outrider_flags INTERFACE LINKER:--gc-sections)
+# A failed check names its file from the source tree on, so that no artifact holds a path of the machine that built it.
+set(OUTRIDER_NO_PATHS $<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
@@ -64,6 +66,7 @@ function(outrider_library folder)
     add_library(outrider_${folder} STATIC ${sources})
     set_target_properties(outrider_${folder} PROPERTIES UNITY_BUILD_MODE GROUP)
     target_link_libraries(outrider_${folder} PUBLIC outrider_flags ${ARG_DEPS} PRIVATE ${ARG_SYSTEM})
+    target_compile_options(outrider_${folder} PRIVATE ${OUTRIDER_NO_PATHS})
   else()
     add_library(outrider_${folder} INTERFACE)
     target_link_libraries(outrider_${folder} INTERFACE outrider_flags ${ARG_DEPS})

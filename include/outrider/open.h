@@ -33,6 +33,10 @@ struct OpenedEngine {
 Result<OpenedEngine> open_with_options(std::span<const NamedOption> options,
                                        std::shared_ptr<Drafter> user_drafter = nullptr);
 
+// Checks names and values of options as open_with_options() does, without the environment, and reads no
+// model. `drafts_itself`: there will be a user_drafter.
+Status check_options(std::span<const NamedOption> options, bool drafts_itself = false);
+
 // Sets a parameter of one request: an option for sampling, length or stopping ("temperature", "stop"), or one
 // that only requests have (docs/guides/library.md). Only lists take several values. Errors: an unknown
 // name, or a value that cannot be taken.

@@ -17,19 +17,22 @@ from outrider.configs import (AutoDecodingConfig, CudaGraphConfig, DecodingConfi
 from outrider.drafter import BaseResourceManager, Drafter, LlmRequest, ScheduledRequests
 from outrider.lib._engine import version as __version__
 from outrider.llm import LLM, Tokenizer
+from outrider.pooling import EmbeddingOutput, PooledOutput, PoolingOutput, PoolingParams, ScoringOutput
 from outrider.results import CompletionOutput, Node, RequestOutput, SpeculationStats, Step
 from outrider.sampling import GuidedDecodingParams, SamplingParams
 
 # TensorRT-LLM's name for what follows the requests, and vLLM's for the form of an output.
 ResourceManager = BaseResourceManager
 StructuredOutputsParams = GuidedDecodingParams
+EmbeddingRequestOutput = PoolingRequestOutput = ScoringRequestOutput = PooledOutput
 
 __all__ = [
     "AutoDecodingConfig", "BaseResourceManager", "CompletionOutput", "CudaGraphConfig", "DecodingConfig",
     "DFlashDecodingConfig", "Drafter", "DraftTargetDecodingConfig", "DSparkDecodingConfig", "Eagle3DecodingConfig",
-    "EagleDecodingConfig", "GuidedDecodingParams", "KvCacheConfig", "LLM", "LlmRequest", "LookaheadDecodingConfig",
-    "MedusaDecodingConfig", "MoeConfig", "MTPDecodingConfig", "NGramDecodingConfig", "Node", "PARDDecodingConfig",
-    "RequestOutput", "ResourceManager",
-    "SADecodingConfig", "SamplingParams", "ScheduledRequests", "SchedulerConfig", "SpeculationStats", "Step",
+    "EagleDecodingConfig", "EmbeddingOutput", "EmbeddingRequestOutput", "GuidedDecodingParams", "KvCacheConfig", "LLM",
+    "LlmRequest", "LookaheadDecodingConfig", "MedusaDecodingConfig", "MoeConfig", "MTPDecodingConfig",
+    "NGramDecodingConfig", "Node", "PARDDecodingConfig", "PooledOutput", "PoolingOutput", "PoolingParams",
+    "PoolingRequestOutput", "RequestOutput", "ResourceManager", "SADecodingConfig", "SamplingParams",
+    "ScheduledRequests", "SchedulerConfig", "ScoringOutput", "ScoringRequestOutput", "SpeculationStats", "Step",
     "StructuredOutputsParams", "Tokenizer", "TorchCompileConfig", "UserProvidedDecodingConfig", "__version__", "pull",
 ]

@@ -5,16 +5,25 @@ import enum
 import os
 from typing import Any, Iterator, Tuple
 
+from outrider.lib import _engine
+
 
 class OptionGroup:
     """Options that belong together, as in TensorRT-LLM: `KvCacheConfig(dtype="auto")`.
 
-    Any option may be given by its name. The engine checks names and values when it is opened. Options with a
+    Any option may be given by its name. Names and values are checked here. Options with a
     counterpart here work, options without a meaning on a CPU are taken with one line in the log, and everything else is
     an error. """
 
+    _name = ""  # of the engine's option that the group is; "": the values have no meaning by themselves
+
     def __init__(self, **options: Any) -> None:
         self._options = {name: value for name, value in options.items() if value is not None}
+        if self._name:
+            _engine.check_options(list(named_options({self._name: self})), self._drafts_itself())
+
+    def _drafts_itself(self) -> bool:
+        return False
 
     def to_dict(self) -> dict:
         """The options that were given, by name."""

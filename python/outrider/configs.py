@@ -14,6 +14,7 @@ class DecodingConfig(OptionGroup):
         keys: any other key of a speculative configuration; see docs/reference/options.md.
     """
 
+    _name = "speculative_config"
     decoding_type: Optional[str] = None
 
     def to_dict(self) -> dict:
@@ -177,6 +178,9 @@ class UserProvidedDecodingConfig(DecodingConfig):
         """The keys of `speculative_config`; the drafter is none of them."""
         return OptionGroup.to_dict(self)
 
+    def _drafts_itself(self) -> bool:
+        return True
+
     @property
     def drafter(self) -> Any:
         return self._drafter
@@ -199,18 +203,28 @@ class KvCacheConfig(OptionGroup):
         free_gpu_memory_fraction, enable_block_reuse, ...: have no meaning here.
     """
 
+    _name = "kv_cache_config"
+
 
 class CudaGraphConfig(OptionGroup):
     """The class has no meaning here: devices have no such setting."""
+
+    _name = "cuda_graph_config"
 
 
 class TorchCompileConfig(OptionGroup):
     """The class has no meaning here: devices have no such setting."""
 
+    _name = "torch_compile_config"
+
 
 class MoeConfig(OptionGroup):
     """The class has no meaning here: the fastest kernels of this machine are chosen."""
 
+    _name = "moe_config"
+
 
 class SchedulerConfig(OptionGroup):
     """The class has no meaning here: requests are served in the order of their arrival."""
+
+    _name = "scheduler_config"

@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from outrider._process import OfProcess
 from outrider.configs import UserProvidedDecodingConfig
 from outrider.lib import _engine
 
@@ -107,10 +108,11 @@ class Drafter(abc.ABC):
         """Sets `py_draft_tokens` of each of `scheduled_requests.generation_requests`; called in each step."""
 
 
-class DrafterThread:
+class DrafterThread(OfProcess):
     """Runs a drafter for an engine."""
 
     def __init__(self, config: UserProvidedDecodingConfig) -> None:
+        super().__init__()
         self.native = _engine.Drafter(type(config.drafter).__name__, config.drafter_time_limit)
         self._drafter = config.drafter
         self._manager = config.resource_manager

@@ -10,7 +10,9 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, overload
 
+from outrider import pooling
 from outrider._options import named_options
+from outrider._process import OfProcess, check_process
 from outrider.configs import DecodingConfig, UserProvidedDecodingConfig
 from outrider.drafter import DrafterThread
 from outrider.lib import _engine
@@ -24,7 +26,7 @@ Message = Dict[str, Any]
 
 
 class Tokenizer:
-    """The model's tokenizer and chat template."""
+    """The model's tokenizer and chat template. It belongs to its LLM, and cannot be pickled."""
 
     def __init__(self, engine: Any) -> None:
         self._native = engine.tokenizer
@@ -59,15 +61,18 @@ class Tokenizer:
         body = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
         return self._engine.chat_prompt(json.dumps(body), "")[0]
 
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a Tokenizer: it belongs to its LLM; get it from an LLM of the other process")
 
-class _Engine:
+
+class _Engine(OfProcess):
     """The thread that owns an engine: it takes commands between steps and hands on what the steps give."""
 
     def __init__(self, options: List[Tuple[str, str]], drafter: Optional[DrafterThread]) -> None:
+        super().__init__()
         self._commands: "queue.SimpleQueue[Optional[Callable[[], Any]]]" = queue.SimpleQueue()
         self._sinks: Dict[int, Callable[[tuple], None]] = {}
         self._is_ending = False
-        self.native: Any = None
         self._thread = threading.Thread(target=self._run, name="outrider", daemon=True)
         self._thread.start()
         try:
@@ -79,6 +84,7 @@ class _Engine:
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Runs a function on the thread, between two steps."""
+        check_process(self.process)
         done = threading.Event()
         outcome: List[Any] = [None, None]
 
@@ -99,6 +105,7 @@ class _Engine:
 
     def post(self, function: Callable[[], Any]) -> None:
         """As call(), without waiting."""
+        check_process(self.process)
         self._commands.put(function)
 
     def submit(self, prompt: List[int], parameters: list, is_traced: bool, sink: Callable[[tuple], None]) -> int:
@@ -316,8 +323,49 @@ class LLM:
         text, ids = self._engine.native.chat_prompt(json.dumps(body), chat_template or "")
         return {"prompt": text, "prompt_token_ids": ids}
 
+    def encode(self, prompts: Any, pooling_params: Optional[pooling.PoolingParams] = None, *,
+               pooling_task: str = "embed", use_tqdm: bool = True) -> "List[pooling.PooledOutput[pooling.PoolingOutput]]":
+        """The states of prompts as vectors, one for each prompt; they say much if the model was trained for that.
+
+        Args:
+            prompts, use_tqdm: as for generate().
+            pooling_params: how states become a vector; None: the state of the last token, divided by its length.
+            pooling_task: "embed", the only one here.
+
+        Returns:
+            A list, also for one prompt; `[i].outputs.data` is a numpy array.
+        """
+        if pooling_task != "embed":
+            raise ValueError(f"pooling_task: expected 'embed', found {pooling_task!r}; score() compares texts")
+        return pooling.vectors(self, [prompts] if _is_one_prompt(prompts) else prompts, pooling_params, use_tqdm)
+
+    def embed(self, prompts: Any, *, pooling_params: Optional[pooling.PoolingParams] = None,
+              use_tqdm: bool = True) -> "List[pooling.PooledOutput[pooling.EmbeddingOutput]]":
+        """As encode(); `[i].outputs.embedding` is a list of numbers."""
+        found = self.encode(prompts, pooling_params, use_tqdm=use_tqdm)
+        return [pooling.PooledOutput(one.request_id, pooling.EmbeddingOutput(one.outputs.data.tolist()),
+                                     one.prompt_token_ids) for one in found]
+
+    def score(self, data_1: Any, data_2: Any, *, rank: bool = False,
+              pooling_params: Optional[pooling.PoolingParams] = None,
+              use_tqdm: bool = True) -> "List[pooling.PooledOutput[pooling.ScoringOutput]]":
+        """How well texts fit each other, in `[i].outputs.score`.
+
+        Args:
+            data_1: a text, or as many as in data_2.
+            data_2: a text or several.
+            rank: the model is a reranker, such as Qwen3-Reranker: the score is its probability that the second text
+                answers the first. Otherwise it is the cosine of their embeddings.
+            pooling_params, use_tqdm: as for encode().
+        """
+        pairs = pooling.paired(data_1, data_2)
+        return pooling.ranks(self, pairs, use_tqdm) if rank else pooling.cosines(self, pairs, pooling_params, use_tqdm)
+
     def get_tokenizer(self) -> Tokenizer:
         return self.tokenizer
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle an LLM: it has threads and weights; open one in the other process")
 
     def shutdown(self) -> None:
         """Ends all requests and gives back the memory. The LLM cannot be used after this."""
@@ -362,6 +410,8 @@ def _with_progress(outputs: List[RequestOutput], is_wanted: bool) -> Iterable[Re
 
 
 def _shut_down(engine: _Engine, drafter: Optional[DrafterThread]) -> None:
+    if not engine.is_here:  # forked: the threads are in the other process
+        return
     engine.end()
     if drafter is not None:
         drafter.close()

@@ -3,12 +3,35 @@
 
 import collections
 import dataclasses
+import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
+
+from outrider._process import check_process
 
 if TYPE_CHECKING:
     import numpy
+
+
+class _KnownTokens:
+    """The tokens of an answer in place of the tokenizer, which cannot be pickled."""
+
+    def __init__(self, tokenizer: Any, token_ids: Iterable[int]) -> None:
+        self._bytes = {token: tokenizer.token_bytes(token) for token in token_ids}
+        self._controls = {token for token in self._bytes if tokenizer.is_control(token)}
+
+    def token_bytes(self, token: int) -> bytes:
+        return self._bytes.get(token, b"")
+
+    def is_control(self, token: int) -> bool:
+        return token in self._controls
+
+
+def _without_tokenizer(state: Dict[str, Any], token_ids: Iterable[int]) -> Dict[str, Any]:
+    """The state of a result that can be pickled, and shown after it."""
+    tokenizer = state["_tokenizer"]
+    return {**state, "_tokenizer": None if tokenizer is None else _KnownTokens(tokenizer, token_ids)}
 
 
 class Node(NamedTuple):
@@ -61,12 +84,18 @@ class Step:
     token_ids: List[int]
     origins: List[str]
     probabilities: List[float]
-    _tokenizer: Any = dataclasses.field(default=None, repr=False)
+    _tokenizer: Any = dataclasses.field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         from outrider import display
 
         return display.tree_html(self, self._tokenizer)
+
+    def _tokens(self) -> List[int]:
+        return [node.token_id for node in self.nodes] + self.token_ids
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return _without_tokenizer(self.__dict__, self._tokens())
 
 
 @dataclasses.dataclass
@@ -124,6 +153,7 @@ class CompletionOutput:
         speculation: SpeculationStats; None while it is written.
         metrics: counts of tokens of the prompt and the prediction, and times in milliseconds.
         steps: every step with its tree, if generate() was called with trace=True.
+        embedding: the pooled states of the prompt, float32 [hidden size], for PoolingParams.
     """
 
     index: int
@@ -142,7 +172,8 @@ class CompletionOutput:
     speculation: Optional[SpeculationStats] = None
     metrics: Dict[str, Any] = dataclasses.field(default_factory=dict)
     steps: List[Step] = dataclasses.field(default_factory=list)
-    _tokenizer: Any = dataclasses.field(default=None, repr=False)
+    embedding: "Optional[numpy.ndarray]" = None
+    _tokenizer: Any = dataclasses.field(default=None, repr=False, compare=False)
 
     @property
     def cumulative_logprob(self) -> Optional[float]:
@@ -168,6 +199,9 @@ class CompletionOutput:
 
         return display.answer_html(self, self._tokenizer)
 
+    def __getstate__(self) -> Dict[str, Any]:
+        return _without_tokenizer(self.__dict__, self.token_ids + [token for step in self.steps for token in step._tokens()])
+
 
 # An update of a request: number of the answer, text, tokens, origins, completion or None; or an error.
 Update = Union[tuple, BaseException]
@@ -192,10 +226,24 @@ class RequestOutput:
         self.prompt = prompt
         self.prompt_token_ids = prompt_token_ids
         self.outputs = [CompletionOutput(index, _tokenizer=tokenizer) for index in range(count)]
+        self._follow()
+
+    def _follow(self) -> None:
+        """Makes what follows the engine, and is not pickled."""
+        self._process = os.getpid()
         self._updates: Deque[Update] = collections.deque()
         self._came = threading.Condition()
         self._wake: Optional[Callable[[], Any]] = None  # of an event loop that waits
         self._abort: Callable[[], Any] = lambda: None
+
+    def __getstate__(self) -> Dict[str, Any]:
+        if not self.finished:
+            raise TypeError("cannot pickle a request that is not finished; wait for its result()")
+        return {name: getattr(self, name) for name in ("request_id", "prompt", "prompt_token_ids", "outputs")}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._follow()
 
     @property
     def finished(self) -> bool:
@@ -222,6 +270,7 @@ class RequestOutput:
         """
         end = None if timeout is None else time.monotonic() + timeout
         while not self.finished:
+            check_process(self._process)
             left = None if end is None else end - time.monotonic()
             with self._came:
                 if not self._came.wait_for(lambda: self._updates, left):
@@ -242,6 +291,7 @@ class RequestOutput:
         if self.finished:
             yield self
         while not self.finished:
+            check_process(self._process)
             with self._came:
                 self._came.wait_for(lambda: self._updates)
             self._apply()
@@ -256,6 +306,7 @@ class RequestOutput:
         came = asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(came.set)
         while not self.finished:
+            check_process(self._process)
             if not self._updates:
                 await came.wait()
             came.clear()

@@ -3,9 +3,11 @@
 
 import dataclasses
 import json
+import operator
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from outrider._options import as_text
+from outrider.lib import _engine
 
 # Arguments of other systems that change nothing here, with the values that they may have.
 _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
@@ -57,7 +59,8 @@ class GuidedDecodingParams:
 class SamplingParams:
     """Sampling parameters, lengths and stops of a request; None leaves the option of the engine.
 
-    Without arguments decoding is greedy and ends after 128 tokens, as on the command line.
+    Without arguments decoding is greedy and ends after 128 tokens, as on the command line. Values out of range raise
+    ValueError here; what depends on the model is checked when a request begins.
 
     Args:
         temperature: 0 is greedy.
@@ -143,13 +146,15 @@ class SamplingParams:
             setattr(self, name, arguments.pop(name, default))
         if arguments:
             raise TypeError(_unknown(next(iter(arguments)), list(names)))
-        if not isinstance(self.n, int) or self.n < 1:
-            raise ValueError(f"n: expected a whole number of at least 1, found {self.n!r}")
-        limit = self.truncate_prompt_tokens
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise ValueError(f"truncate_prompt_tokens: expected a whole number of at least 1, found {limit!r}")
+        if self.n is None:
+            raise ValueError("n: expected a whole number of at least 1, found None")
+        check_whole("n", self.n)
+        check_whole("truncate_prompt_tokens", self.truncate_prompt_tokens)
         if self.guided_decoding is not None and not isinstance(self.guided_decoding, GuidedDecodingParams):
             raise ValueError(f"guided_decoding: expected GuidedDecodingParams, found {self.guided_decoding!r}")
+        for name, values in self.parameters(lambda text: [0]):
+            if name != "structured_outputs":  # a grammar is read with the model's tokens
+                _engine.check_parameter(name, values)
 
     def parameters(self, encode: Callable[[str], List[int]]) -> List[Tuple[str, List[str]]]:
         """The parameters as the engine reads them; `encode` turns a text into token ids."""
@@ -157,28 +162,34 @@ class SamplingParams:
         if self.dry_sequence_breaker is not None:
             found.append(("dry_sequence_breaker", list(self.dry_sequence_breaker) or ["none"]))
         if self.top_k is not None:
-            found.append(("top_k", [str(max(0, self.top_k))]))
+            found.append(("top_k", [str(0 if self.top_k == -1 else self.top_k)]))
         if self.stop:
             found.append(("stop", _texts(self.stop)))
         for name in ("stop_token_ids", "allowed_token_ids"):
             if getattr(self, name):
-                found.append((name, [",".join(str(int(token)) for token in getattr(self, name))]))
+                found.append((name, [",".join(str(operator.index(token)) for token in getattr(self, name))]))
         if self.methods:
             found.append(("methods", _texts(self.methods)))
         if self.prediction:
             ids = encode(self.prediction) if isinstance(self.prediction, str) else self.prediction
             found.append(("prediction_token_ids", [",".join(str(int(token)) for token in ids)]))
         if self.logit_bias:
-            found.append(("logit_bias", [f"{int(token)}={as_text(bias)}" for token, bias in self.logit_bias.items()]))
+            found.append(("logit_bias", [f"{operator.index(token)}={as_text(bias)}" for token, bias in self.logit_bias.items()]))
         if self.guided_decoding is not None:
             found.append(("structured_outputs", [json.dumps(self.guided_decoding.forms)]))
         # A word within a text begins with a space.
         spellings = [spelling for text in _texts(self.bad or ()) for spelling in (text, " " + text.lstrip())]
         forbidden = [",".join(map(str, encode(spelling))) for spelling in spellings]
-        forbidden += [str(int(token)) for token in self.bad_token_ids or ()]
+        forbidden += [str(operator.index(token)) for token in self.bad_token_ids or ()]
         if forbidden:
             found.append(("forbidden_token_ids", list(dict.fromkeys(forbidden))))
         return found
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Raises ValueError unless the value is None or a whole number of at least 1."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ValueError(f"{name}: expected a whole number of at least 1, found {value!r}")
 
 
 def _texts(texts: Union[str, Sequence[str]]) -> List[str]:

@@ -73,10 +73,32 @@ void bind_engine(nb::module_& module) {
       .def("cancel", &PythonEngine::cancel, "request"_a)
       .def("step", &PythonEngine::step)
       .def("chat_prompt", &PythonEngine::chat_prompt, "body"_a, "chat_template"_a)
+      .def("rerank_prompt", &PythonEngine::rerank_prompt, "body"_a)
       .def("status", &PythonEngine::status)
       .def_prop_ro("tokenizer", [](const PythonEngine& self) { return PythonTokenizer{self.tokenizer()}; })
       .def_prop_ro("warnings", &PythonEngine::warnings)
       .def_prop_ro("info", &PythonEngine::info);
+}
+
+void check_parameter(const std::string& name, const std::vector<std::string>& values) {
+  Request request;
+  const Status status = set_parameter(request, name, values);
+  if (!status.ok()) raise(status.error());
+}
+
+void check_named_options(const PythonEngine::Options& options, bool drafts_itself) {
+  std::vector<NamedOption> named;
+  for (const auto& [name, value] : options) named.push_back({name, value});
+  const Status status = check_options(named, drafts_itself);
+  if (!status.ok()) raise(status.error());
+}
+
+void bind_functions(nb::module_& module) {
+  module.def("check_parameter", check_parameter, "name"_a, "values"_a);
+  module.def("check_options", check_named_options, "options"_a, "drafts_itself"_a);
+  // Never destroys an object: a forked process has no threads that its destructor could join.
+  module.def(
+      "keep", [](nb::object object) { object.release(); }, "object"_a.none());
 }
 
 }  // namespace
@@ -87,5 +109,6 @@ NB_MODULE(_engine, module) {
   outrider::py::bind_tokenizer(module);
   outrider::py::bind_drafter(module);
   outrider::py::bind_engine(module);
+  outrider::py::bind_functions(module);
   module.attr("version") = OUTRIDER_VERSION;
 }

@@ -5,9 +5,11 @@
 
 #include "engine/engine_parts.h"
 #include "python_values.h"
+#include "server/api/call_context.h"
 #include "server/api/requests/chat_request.h"
 #include "server/api/requests/constraints.h"
 #include "server/api/requests/output_form.h"
+#include "server/api/requests/rerank_request.h"
 
 namespace outrider::py {
 namespace {
@@ -41,6 +43,10 @@ uint64_t PythonEngine::submit(std::vector<TokenId> prompt, const Parameters& par
   for (const auto& [name, values] : parameters) {
     if (name == "structured_outputs") {
       form = values.front();
+      continue;
+    }
+    if (name == "pooling") {
+      request.pooling = values.front() == "mean" ? Pooling::kMean : Pooling::kLast;
       continue;
     }
     const Status status = set_parameter(request, name, values);
@@ -130,6 +136,16 @@ nb::tuple PythonEngine::chat_prompt(const std::string& body, const std::string& 
   const RequestBody parsed = api_value(RequestBody::parse(body, limits.json_depth));
   const ChatPrompt prompt = api_value(make_chat_prompt(parsed.root(), model, limits));
   return nb::make_tuple(text_of(prompt.text), ids_of(prompt.tokens));
+}
+
+nb::tuple PythonEngine::rerank_prompt(const std::string& body) {
+  ServedModel model = served();
+  model.pooling.reset();  // as a server with --pooling rank
+  CallContext context;
+  context.model = &model;
+  const RequestBody parsed = api_value(RequestBody::parse(body, context.limits.json_depth));
+  const RerankSpec spec = api_value(read_rerank_request(parsed.root(), context));
+  return nb::make_tuple(ids_of(spec.prompts.front()), spec.yes, spec.no);
 }
 
 std::shared_ptr<const Tokenizer> PythonEngine::tokenizer() const { return opened_.engine->parts().tokenizer; }

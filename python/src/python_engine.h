@@ -27,7 +27,8 @@ class PythonEngine {
 
   static std::unique_ptr<PythonEngine> open(const Options& options, std::shared_ptr<PythonDrafter> drafter);
 
-  // With `is_traced` the completion has the trees of all steps.
+  // `parameters` are set_parameter()'s, "structured_outputs", and "pooling", which wants the completion's
+  // embedding. With `is_traced` the completion has the trees of all steps.
   uint64_t submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced);
   void cancel(uint64_t id) { opened_.engine->cancel(id); }
 
@@ -38,6 +39,9 @@ class PythonEngine {
   // The text and the tokens of a chat. `body` is the body of a request to the server, with messages, tools
   // and variables of the template; `chat_template` replaces the model's, unless it is empty.
   nanobind::tuple chat_prompt(const std::string& body, const std::string& chat_template);
+  // The tokens that ask a reranker about the only document of a body of /v1/rerank, and its tokens for "yes"
+  // and "no".
+  nanobind::tuple rerank_prompt(const std::string& body);
   std::shared_ptr<const Tokenizer> tokenizer() const;
   const std::vector<std::string>& warnings() const { return opened_.warnings; }
   nanobind::dict info() const;

@@ -128,6 +128,8 @@ nb::dict completion_of(const Completion& completion, std::span<const StepTrace> 
   timing["prompt_ms"] = completion.prompt_ms;
   timing["decode_ms"] = completion.decode_ms;
   dict["metrics"] = timing;
+  if (!completion.embedding.empty())
+    dict["embedding"] = array_of(completion.embedding, {completion.embedding.size()});
   dict["speculation"] = statistics_of(completion.speculation);
   nb::list traced;
   for (const StepTrace& step : steps) traced.append(step_of(step));

@@ -15,6 +15,7 @@ import pytest
 from conftest import MODELS, PROMPT, ROOT
 from outrider import (LLM, GuidedDecodingParams, KvCacheConfig, NGramDecodingConfig, SamplingParams,
                       StructuredOutputsParams)
+from outrider._program import PROGRAM
 
 
 def test_one_prompt_and_several(llm):
@@ -93,7 +94,7 @@ def test_errors_say_what_was_expected(llm):
     with pytest.raises(ValueError, match="no such model: 'nowhere'"):
         LLM("nowhere")
     with pytest.raises(ValueError, match=r"messages\[0\].content"):
-        llm.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
+        llm.chat([{"role": "user", "content": [{"type": "nonsense"}]}])
     with pytest.raises(ValueError, match="expected one of json, regex, choice, grammar, json_object, found json and regex"):
         GuidedDecodingParams(json="{}", regex="a")
     with pytest.raises(ValueError, match="regex: "):
@@ -276,4 +277,8 @@ def test_many_engines_and_shutdown():
 
 def test_the_program_is_in_the_wheel():
     done = subprocess.run([sys.executable, "-m", "outrider", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"outrider {outrider.__version__}"
+    assert done.stdout.splitlines()[0] == f"outrider {outrider.__version__}"
+
+
+def test_the_default_models_head_is_in_the_wheel():
+    assert (PROGRAM.parent.parent / "share/outrider/models/smollm2-135m-eagle3/model.safetensors").is_file()

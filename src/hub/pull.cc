@@ -61,15 +61,13 @@ Result<HubSession> HubSession::open(const HubSite& site, TransferObserver& obser
         "the token would travel unencrypted to {}; use https in HF_ENDPOINT, or set HF_TOKEN to nothing",
         endpoint));
   }
-  return HubSession(std::move(endpoint), site.token, observer, retries);
+  OUTRIDER_TRY(std::unique_ptr<HubClient> client, HubClient::open(site.token, observer));
+  return HubSession(std::move(endpoint), std::move(client), observer, retries);
 }
 
-HubSession::HubSession(std::string endpoint, std::string token, TransferObserver& observer,
+HubSession::HubSession(std::string endpoint, std::unique_ptr<HubClient> client, TransferObserver& observer,
                        RetryPolicy retries)
-    : endpoint_(std::move(endpoint)),
-      client_(std::make_unique<HubClient>(std::move(token), observer)),
-      observer_(&observer),
-      retries_(retries) {}
+    : endpoint_(std::move(endpoint)), client_(std::move(client)), observer_(&observer), retries_(retries) {}
 
 Result<PullPlan> HubSession::plan(const HubReference& reference, const fs::path& folder,
                                   int64_t memory_bytes) {

@@ -29,7 +29,7 @@ struct PullPlan {
 
 class HubSession {
  public:
-  // Error: an address that is none; a token that would travel unencrypted to another machine.
+  // Errors: an address that is none; a token that would travel unencrypted to another machine; no libcurl.
   static Result<HubSession> open(const HubSite& site, TransferObserver& observer, RetryPolicy retries = {});
 
   // Asks the Hub what there is and chooses. `folder`: where models are kept.
@@ -39,7 +39,8 @@ class HubSession {
   Status fetch(const PullPlan& plan);
 
  private:
-  HubSession(std::string endpoint, std::string token, TransferObserver& observer, RetryPolicy retries);
+  HubSession(std::string endpoint, std::unique_ptr<HubClient> client, TransferObserver& observer,
+             RetryPolicy retries);
 
   Result<FileChoice> choose(const HubRepository& repository, const PullPlan& plan, int64_t memory_bytes);
 

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <system_error>
 
 namespace outrider {
@@ -28,19 +27,20 @@ fs::path own_file() {
 }
 
 Result<fs::path> builtin_model(std::string_view name) {
-  const std::array<fs::path, 3> folders = shipped_model_folders();
-  for (const fs::path& folder : folders) {
-    if (holds_model(folder / name)) return (folder / name).lexically_normal();
-  }
-  return input_error(fmt::format("expected the built-in model {} in {}, found none; name a MODEL", name,
-                                 folders.front().lexically_normal().string()));
+  const fs::path folder = shipped_models();
+  if (holds_model(folder / name)) return folder / name;
+  return input_error(
+      fmt::format("expected the built-in model {} in {}, found none; name a MODEL", name, folder.string()));
 }
 
 }  // namespace
 
-std::array<fs::path, 3> shipped_model_folders() {
-  return {own_file().parent_path() / "../share/outrider/models", fs::path(OUTRIDER_SOURCE_MODELS),
-          fs::path("models")};
+fs::path shipped_models() {
+  std::error_code code;
+  const fs::path program = fs::weakly_canonical(own_file(), code);  // which may be called by a link
+  const fs::path folder = program.parent_path() / "../share/outrider/models";
+  const fs::path resolved = fs::weakly_canonical(folder, code);  // a build has a link to the source tree
+  return code ? folder.lexically_normal() : resolved;
 }
 
 Result<fs::path> builtin_target() { return builtin_model("outrider-small"); }

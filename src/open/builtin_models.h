@@ -2,7 +2,6 @@
 // The small target and draft that come with the program (models/README.md).
 #pragma once
 
-#include <array>
 #include <filesystem>
 #include <string_view>
 
@@ -13,9 +12,10 @@ namespace outrider {
 // Names the built-in target where a command takes a model.
 inline constexpr std::string_view kBuiltinName = "builtin";
 
-// Where models lie that come with the program: beside an installation, in the source tree that this was built
-// from, and in the current directory. Not all of the folders need exist.
-std::array<std::filesystem::path, 3> shipped_model_folders();
+// Where models lie that come with the program: share/outrider/models beside the folder of the program or
+// library, in an installation and in a build. The folder need not exist. No other place is trusted: others
+// may write to the current directory, or to the place of a build on another machine.
+std::filesystem::path shipped_models();
 
 // Error: the models are not installed.
 Result<std::filesystem::path> builtin_target();

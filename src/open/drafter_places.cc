@@ -95,16 +95,14 @@ void add_caches(const ModelFile&, Candidates& into) {
 }
 
 void add_shipped(const ModelFile&, Candidates& into) {
-  for (const fs::path& folder : shipped_model_folders()) {
-    for (const fs::path& path : entries_of(folder)) {
-      if (holds_config(path))
-        into.push_back({.path = path,
-                        .name = path.filename().string(),
-                        .place = "the program",
-                        .is_beside = false,
-                        .may_be_model = false,
-                        .bytes = weight_bytes(path)});
-    }
+  for (const fs::path& path : entries_of(shipped_models())) {
+    if (holds_config(path))
+      into.push_back({.path = path,
+                      .name = path.filename().string(),
+                      .place = "the program",
+                      .is_beside = false,
+                      .may_be_model = false,
+                      .bytes = weight_bytes(path)});
   }
 }
 

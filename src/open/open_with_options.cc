@@ -61,6 +61,14 @@ ConfigNode tree_of(std::span<const NamedOption> options) {
 
 }  // namespace
 
+Status check_options(std::span<const NamedOption> options, bool drafts_itself) {
+  GivenOptions given;
+  given.program_options = tree_of(options);
+  given.has_user_drafter = drafts_itself;
+  const auto settings = resolve_settings(given);
+  return settings.ok() ? Status() : settings.error();
+}
+
 Result<OpenedEngine> open_with_options(std::span<const NamedOption> options,
                                        std::shared_ptr<Drafter> user_drafter) {
   GivenOptions given;

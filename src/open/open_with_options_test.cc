@@ -60,6 +60,18 @@ TEST(OpenWithOptions, TakesOurNamesAndThoseOfOthers) {
       "loop");
 }
 
+TEST(OpenWithOptions, OptionsAreCheckedWithoutAModel) {
+  const auto error_of = [](const std::vector<NamedOption>& options, bool drafts_itself = false) {
+    const Status status = check_options(options, drafts_itself);
+    return status.ok() ? "taken" : status.error().message;
+  };
+  EXPECT_EQ(error_of({{"model", "nowhere"}, {"speculative_config.decoding_type", "NGram"}}), "taken");
+  EXPECT_EQ(error_of({{"max_batch", "0"}}),
+            "options: max_batch: expected a whole number from 1 to 1024, found '0'");
+  EXPECT_NE(error_of({{"speculative_config.max_draft_len", "65"}}).find("1 to 64"), std::string::npos);
+  EXPECT_EQ(error_of({{"speculative_config.max_draft_len", "3"}}, true), "taken");
+}
+
 TEST(OpenWithOptions, ErrorsNameTheOption) {
   EXPECT_EQ(error_of_options({{"max_bach", "4"}}),
             "options: unknown key 'max_bach'; did you mean 'max_batch'?");

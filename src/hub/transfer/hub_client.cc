@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/transfer/hub_client.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "base/check.h"
 #include "base/white_space.h"
+#include "hub/transfer/curl_library.h"
 
 namespace outrider {
 namespace {
@@ -19,6 +21,7 @@ constexpr long kSilenceSeconds = 30;  // a connection that brings no byte for so
 
 // One request while it runs.
 struct Exchange {
+  const CurlLibrary& library;
   const HubGet& request;
   TransferObserver& observer;
   CURL* curl = nullptr;
@@ -26,9 +29,9 @@ struct Exchange {
   Status stopped = {};  // the error that ended the request from this side
 };
 
-int status_of(CURL* curl) {
+int status_of(const Exchange& exchange) {
   long status = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  exchange.library.get_info(exchange.curl, CURLINFO_RESPONSE_CODE, &status);
   return static_cast<int>(status);
 }
 
@@ -47,7 +50,8 @@ std::optional<double> retry_seconds(std::string_view text) {
 }
 
 bool equals_ignoring_case(std::string_view a, std::string_view lower) {
-  return a.size() == lower.size() && curl_strnequal(a.data(), lower.data(), a.size()) != 0;
+  const auto lowered = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, lower, {}, lowered);
 }
 
 // Called for every header line of every answer, also of redirections.
@@ -66,7 +70,7 @@ size_t take_header(char* data, size_t, size_t size, void* user) {
 
 size_t take_body(char* data, size_t, size_t size, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
-  const int status = status_of(exchange.curl);
+  const int status = status_of(exchange);
   if (status != 200 && status != 206) return size;  // the page of an error
   exchange.stopped = exchange.request.body(status, {data, size});
   return exchange.stopped.ok() ? size : 0;  // 0 ends the transfer
@@ -98,70 +102,83 @@ bool is_of_the_network(CURLcode code) {
   }
 }
 
-void set_connection(CURL* curl, const std::string& url) {
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "outrider/" OUTRIDER_VERSION);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+void set_connection(const Exchange& exchange) {
+  const auto set = exchange.library.set;
+  CURL* const curl = exchange.curl;
+  const std::string& url = exchange.request.url;
+  constexpr long kBoth = CURLPROTO_HTTP | CURLPROTO_HTTPS;
+  set(curl, CURLOPT_URL, url.c_str());
+  set(curl, CURLOPT_USERAGENT, "outrider/" OUTRIDER_VERSION);
+  set(curl, CURLOPT_NOSIGNAL, 1L);
+  set(curl, CURLOPT_PROTOCOLS, kBoth);
   // An encrypted request is never redirected to one that is not.
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, url.starts_with("https:") ? "https" : "http,https");
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kSilenceSeconds);
+  set(curl, CURLOPT_REDIR_PROTOCOLS, url.starts_with("https:") ? long{CURLPROTO_HTTPS} : kBoth);
+  set(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  set(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
+  set(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  set(curl, CURLOPT_LOW_SPEED_TIME, kSilenceSeconds);
 }
 
-void set_callbacks(CURL* curl, Exchange& exchange) {
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &exchange);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &exchange);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, watch);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &exchange);
+void set_callbacks(Exchange& exchange) {
+  const auto set = exchange.library.set;
+  CURL* const curl = exchange.curl;
+  set(curl, CURLOPT_HEADERFUNCTION, take_header);
+  set(curl, CURLOPT_HEADERDATA, &exchange);
+  set(curl, CURLOPT_WRITEFUNCTION, take_body);
+  set(curl, CURLOPT_WRITEDATA, &exchange);
+  set(curl, CURLOPT_NOPROGRESS, 0L);
+  set(curl, CURLOPT_XFERINFOFUNCTION, watch);
+  set(curl, CURLOPT_XFERINFODATA, &exchange);
 }
 
 }  // namespace
 
 struct HubClient::Handle {
-  Handle() : curl(curl_easy_init()) { OUTRIDER_CHECK(curl != nullptr); }
-  ~Handle() { curl_easy_cleanup(curl); }
+  explicit Handle(const CurlLibrary& opened) : library(opened), curl(opened.init()) {
+    OUTRIDER_CHECK(curl != nullptr);
+  }
+  ~Handle() { library.cleanup(curl); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
+  const CurlLibrary& library;
   CURL* curl;
   std::array<char, CURL_ERROR_SIZE> error = {};
 };
 
-HubClient::HubClient(std::string token, TransferObserver& observer)
-    : token_(std::move(token)), observer_(observer) {
-  [[maybe_unused]] static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
-  handle_ = std::make_unique<Handle>();
+Result<std::unique_ptr<HubClient>> HubClient::open(std::string token, TransferObserver& observer) {
+  OUTRIDER_TRY(const CurlLibrary* const library, curl_library());
+  return std::unique_ptr<HubClient>(
+      new HubClient(std::make_unique<Handle>(*library), std::move(token), observer));
 }
+
+HubClient::HubClient(std::unique_ptr<Handle> handle, std::string token, TransferObserver& observer)
+    : handle_(std::move(handle)), token_(std::move(token)), observer_(observer) {}
 
 HubClient::~HubClient() = default;
 
 Result<HubAnswer> HubClient::get(const HubGet& request) {
-  CURL* curl = handle_->curl;
-  Exchange exchange{.request = request, .observer = observer_, .curl = curl};
-  curl_easy_reset(curl);  // connections stay open
+  const CurlLibrary& library = handle_->library;
+  CURL* const curl = handle_->curl;
+  Exchange exchange{.library = library, .request = request, .observer = observer_, .curl = curl};
+  library.reset(curl);  // connections stay open
   handle_->error[0] = '\0';
-  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, handle_->error.data());
-  set_connection(curl, request.url);
-  set_callbacks(curl, exchange);
+  library.set(curl, CURLOPT_ERRORBUFFER, handle_->error.data());
+  set_connection(exchange);
+  set_callbacks(exchange);
   if (!token_.empty()) {
-    curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, token_.c_str());
+    library.set(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    library.set(curl, CURLOPT_XOAUTH2_BEARER, token_.c_str());
   }
   const std::string range = fmt::format("{}-", request.offset);
-  if (request.offset > 0) curl_easy_setopt(curl, CURLOPT_RANGE, range.c_str());
+  if (request.offset > 0) library.set(curl, CURLOPT_RANGE, range.c_str());
 
-  const CURLcode code = curl_easy_perform(curl);
+  const CURLcode code = library.perform(curl);
   OUTRIDER_RETURN_IF_ERROR(exchange.stopped);
-  exchange.answer.status = status_of(curl);
+  exchange.answer.status = status_of(exchange);
   if (code != CURLE_OK) {
-    exchange.answer.failure = handle_->error[0] != '\0' ? handle_->error.data() : curl_easy_strerror(code);
+    exchange.answer.failure = handle_->error[0] != '\0' ? handle_->error.data() : library.text_of(code);
     exchange.answer.may_recover = is_of_the_network(code);
   }
   return exchange.answer;

@@ -34,8 +34,8 @@ struct HubAnswer {
 class HubClient {
  public:
   // `token`: sent as "Authorization: Bearer" to the host of a request and to no other that it redirects to;
-  // empty: none.
-  HubClient(std::string token, TransferObserver& observer);
+  // empty: none. Error: the machine has no libcurl.
+  static Result<std::unique_ptr<HubClient>> open(std::string token, TransferObserver& observer);
   ~HubClient();
   HubClient(const HubClient&) = delete;
   HubClient& operator=(const HubClient&) = delete;
@@ -45,6 +45,8 @@ class HubClient {
 
  private:
   struct Handle;
+  HubClient(std::unique_ptr<Handle> handle, std::string token, TransferObserver& observer);
+
   std::unique_ptr<Handle> handle_;
   std::string token_;
   TransferObserver& observer_;

@@ -45,7 +45,8 @@ std::vector<const OptionRow*> options_after(const Word& word) {
 
 std::string joined_choices(const OptionRow& row) {
   std::string text;
-  for (const std::string_view choice : row.choice_names()) text.append(text.empty() ? "" : " ").append(choice);
+  for (const std::string_view choice : row.choice_names())
+    text.append(text.empty() ? "" : " ").append(choice);
   return text;
 }
 
@@ -79,7 +80,8 @@ std::string zsh_argument(const OptionRow& row) {
   std::string text = fmt::format("--{}[{}]", row.name, escaped(in_quotes(row.help), "[]:"));
   if (row.metavar.empty()) return text;
   const std::string choices = joined_choices(row);
-  return fmt::format("{}:{}:{}", text, row.metavar, choices.empty() ? "_files" : fmt::format("({})", choices));
+  return fmt::format("{}:{}:{}", text, row.metavar,
+                     choices.empty() ? "_files" : fmt::format("({})", choices));
 }
 
 // Text of the manual: a line that begins with a dot or a quote is no macro.
@@ -95,13 +97,14 @@ std::string manual_option(const OptionRow& row) {
     if (row.belongs_to(command.command)) commands.append(commands.empty() ? "" : ", ").append(command.name);
   }
   const std::string head =
-      row.positional
-          ? fmt::format(".I {}", row.metavar)
-          : fmt::format(".BI \"{}\\-\\-{}\" \" {}\"", row.short_name == 0 ? "" : fmt::format("\\-{}, ", row.short_name),
-                        in_manual(row.name), in_manual(row.metavar));
+      row.positional ? fmt::format(".I {}", row.metavar)
+                     : fmt::format(".BI \"{}\\-\\-{}\" \" {}\"",
+                                   row.short_name == 0 ? "" : fmt::format("\\-{}, ", row.short_name),
+                                   in_manual(row.name), in_manual(row.metavar));
   const std::string choices = joined_choices(row);
   return fmt::format(".TP\n{}\n{}{}\n.br\nCommands: {}.\n", head, in_manual(row.help),
-                     choices.empty() ? "" : fmt::format("; one of {}", in_manual(choices)), in_manual(commands));
+                     choices.empty() ? "" : fmt::format("; one of {}", in_manual(choices)),
+                     in_manual(commands));
 }
 
 std::string manual_options() {
@@ -157,7 +160,8 @@ std::string zsh_completion() {
   for (const Word& word : words()) {
     commands += fmt::format("    '{}:{}'\n", word.name, escaped(in_quotes(word.summary), ":"));
     cases += fmt::format("    {})\n      _arguments", word.name);
-    for (const OptionRow* row : options_after(word)) cases += fmt::format(" \\\n        '{}'", zsh_argument(*row));
+    for (const OptionRow* row : options_after(word))
+      cases += fmt::format(" \\\n        '{}'", zsh_argument(*row));
     cases += " \\\n        '*:file:_files' ;;\n";
   }
   return fmt::format(R"(#compdef outrider
@@ -188,9 +192,10 @@ std::string fish_completion() {
   for (const Word& word : words()) {
     for (const OptionRow* row : options_after(word)) {
       const std::string choices = joined_choices(*row);
-      text += fmt::format("complete -c outrider -n '__fish_seen_subcommand_from {}' -l {}{}{} -d '{}'\n", word.name,
-                          row->name, row->metavar.empty() ? "" : " -r",
-                          choices.empty() ? "" : fmt::format(" -f -a '{}'", choices), escaped(row->help, "'\\"));
+      text +=
+          fmt::format("complete -c outrider -n '__fish_seen_subcommand_from {}' -l {}{}{} -d '{}'\n",
+                      word.name, row->name, row->metavar.empty() ? "" : " -r",
+                      choices.empty() ? "" : fmt::format(" -f -a '{}'", choices), escaped(row->help, "'\\"));
     }
   }
   return text;

@@ -65,6 +65,15 @@ class OwnDrafter : public ::testing::Test {
   fs::path folder_, target_;
 };
 
+// Others may write to it.
+TEST_F(OwnDrafter, IsNotLookedForInTheCurrentDirectory) {
+  add_head("models/planted", {{"outrider_target", fingerprint()}});
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  EXPECT_EQ(found(), "none");
+  fs::current_path(before);
+}
+
 TEST_F(OwnDrafter, IsAHeadThatNamesTheTarget) {
   EXPECT_EQ(found(), "none");
   add_head("beside/wrong-size", nlohmann::json::object(), 32);

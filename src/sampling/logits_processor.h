@@ -23,6 +23,11 @@ class LogitsProcessor {
   // (config/option_table.h).
   const Distribution& build(std::span<const float> logits, const SamplingParams& params,
                             const TokenHistory& history);
+  // The `count` likeliest tokens of the softmax after bias, penalties and temperature, with their
+  // probabilities among all tokens: these do not sum to 1. Ordered and valid like the result of build().
+  // Precondition: 1e-6 <= temperature <= 1e6.
+  const Distribution& list_likeliest(int count, std::span<const float> logits, const SamplingParams& params,
+                                     const TokenHistory& history);
 
  private:
   struct Candidate {
@@ -50,7 +55,8 @@ class LogitsProcessor {
   double sum_of_weights() const;
   bool keep_top_p(double top_p, Bounds total);
   void keep_min_p(double min_p);
-  void normalise();
+  void sort_by_id();
+  void divide_by(double total);
 
   std::vector<Candidate> candidates_;
   std::vector<TokenId> found_;

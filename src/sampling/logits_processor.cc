@@ -68,7 +68,36 @@ const Distribution& LogitsProcessor::build(std::span<const float> logits, const 
   }
   if (params.min_p > 0.0) keep_min_p(params.min_p);
   if (passes(params.xtc_probability, draw)) exclude_top(params.xtc_threshold);
-  normalise();
+  sort_by_id();  // first, because the order of the sum decides its bits
+  divide_by(sum_of_weights());
+  return distribution_;
+}
+
+const Distribution& LogitsProcessor::list_likeliest(int count, std::span<const float> logits,
+                                                    const SamplingParams& params,
+                                                    const TokenHistory& history) {
+  distribution_.tokens.clear();
+  distribution_.probabilities.clear();
+  dry_ = repetitions_.penalties(params.dry, history);
+  const std::span<const float> others = set_adjusted_apart(logits, params, history);
+  top_tokens(others, static_cast<size_t>(count), found_);
+  const size_t adjusted = candidates_.size();
+  for (const TokenId token : found_) candidates_.push_back({token, others[static_cast<size_t>(token)]});
+  double largest = -kInfinity;
+  for (const Candidate& candidate : candidates_) largest = std::max(largest, candidate.value);
+  if (std::isinf(largest)) {  // no token is left, or tokens of +infinity share all mass
+    SamplingParams whole = params;
+    whole.drop_truncation();
+    return build(logits, whole, history);
+  }
+  double total = exp_sum(others, largest, params.temperature);
+  for (size_t i = 0; i < adjusted; ++i)
+    total += portable_exp((candidates_[i].value - largest) / params.temperature);
+  drop_impossible();
+  keep_top_k(static_cast<size_t>(count));
+  exponentiate(params.temperature);
+  sort_by_id();
+  divide_by(total);
   return distribution_;
 }
 
@@ -107,7 +136,11 @@ std::span<const float> LogitsProcessor::set_adjusted_apart(std::span<const float
   };
   unadjusted_.assign(logits.begin(), logits.end());
   for (const auto& [token, bias] : params.logit_bias) set_apart(token);
-  for (const auto& [token, counts] : history.entries()) set_apart(token);  // the tokens of dry_ among them
+  // Tokens that were taken back have no counts: the bits of a sum must not tell that they were there.
+  // The tokens of dry_ have counts.
+  for (const auto& [token, counts] : history.entries()) {
+    if (counts.prompt > 0 || counts.output > 0) set_apart(token);
+  }
   adjust(params, history);
   return unadjusted_;
 }
@@ -288,11 +321,13 @@ void LogitsProcessor::keep_min_p(double min_p) {
   std::erase_if(candidates_, [min_p](const Candidate& c) { return c.value < min_p; });
 }
 
-void LogitsProcessor::normalise() {
+void LogitsProcessor::sort_by_id() {
   if (!std::is_sorted(candidates_.begin(), candidates_.end(), kLowerId)) {
     std::sort(candidates_.begin(), candidates_.end(), kLowerId);
   }
-  const double total = sum_of_weights();
+}
+
+void LogitsProcessor::divide_by(double total) {
   for (const Candidate& candidate : candidates_) {
     distribution_.tokens.push_back(candidate.token);
     distribution_.probabilities.push_back(candidate.value / total);

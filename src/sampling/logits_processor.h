@@ -26,6 +26,11 @@ class LogitsProcessor {
   // is excluded.
   const Distribution& build(std::span<const float> logits, const SamplingParams& params,
                             const TokenHistory& history, double draw = 1.0);
+  // The `count` likeliest tokens of the softmax after bias, penalties and temperature, with their
+  // probabilities among all tokens: these do not sum to 1. Ordered and valid like the result of build().
+  // Precondition: 1e-6 <= temperature <= 1e6.
+  const Distribution& list_likeliest(int count, std::span<const float> logits, const SamplingParams& params,
+                                     const TokenHistory& history);
 
  private:
   struct Candidate {
@@ -61,7 +66,8 @@ class LogitsProcessor {
   void keep_typical(double typical_p);
   void keep_min_p(double min_p);
   void exclude_top(double threshold);
-  void normalise();
+  void sort_by_id();
+  void divide_by(double total);
 
   std::vector<Candidate> candidates_;
   std::vector<TokenId> found_;

@@ -37,6 +37,48 @@ SamplingParams at_temperature(double temperature) {
   return params;
 }
 
+// With bias and penalties, without truncation.
+TEST(LogitsProcessor, ListsTheLikeliestWithTheirSharesOfTheWhole) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0.0f, 3.0f);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(1 + random() % 300);
+    for (float& logit : logits) logit = normal(random);
+    logits[random() % logits.size()] = -kInf;
+    SamplingParams params = at_temperature(0.3 + static_cast<double>(random() % 20) / 10);
+    TokenHistory history;
+    if (round % 2 == 1) {
+      params.logit_bias = {{static_cast<TokenId>(random() % logits.size()), 4.0f}};
+      params.repetition_penalty = 1.2;
+      history.add_prompt(std::vector<TokenId>{static_cast<TokenId>(random() % logits.size())});
+    }
+    const int count = 1 + static_cast<int>(random() % 12);
+    LogitsProcessor processor;
+    const Distribution whole = processor.build(logits, params, history);
+    const Distribution listed = processor.list_likeliest(count, logits, params, history);
+    ASSERT_EQ(listed.tokens.size(), std::min<size_t>(static_cast<size_t>(count), whole.tokens.size()));
+    std::vector<double> largest = whole.probabilities;
+    std::sort(largest.rbegin(), largest.rend());
+    for (size_t i = 0; i < listed.tokens.size(); ++i) {
+      const auto at = std::find(whole.tokens.begin(), whole.tokens.end(), listed.tokens[i]);
+      ASSERT_NE(at, whole.tokens.end());
+      const double expected = whole.probabilities[static_cast<size_t>(at - whole.tokens.begin())];
+      EXPECT_NEAR(listed.probabilities[i], expected, 1e-8);
+      EXPECT_GE(listed.probabilities[i], largest[listed.tokens.size() - 1] - 1e-8);
+    }
+  }
+}
+
+TEST(LogitsProcessor, ListsNothingOrTheInfiniteWhereThereIsNothingElse) {
+  LogitsProcessor processor;
+  const TokenHistory history;
+  const SamplingParams params = at_temperature(1.0);
+  EXPECT_TRUE(processor.list_likeliest(3, std::vector<float>{-kInf, -kInf}, params, history).empty());
+  const Distribution shared = processor.list_likeliest(3, std::vector<float>{1, kInf, kInf}, params, history);
+  EXPECT_THAT(shared.tokens, ElementsAre(1, 2));
+  EXPECT_THAT(shared.probabilities, ElementsAre(0.5, 0.5));
+}
+
 struct Case {
   std::vector<float> logits;
   SamplingParams params;

@@ -19,7 +19,8 @@ namespace outrider {
 struct GrowthOptions {
   const TreePolicy* policy = nullptr;
   ChildrenChoice children = ChildrenChoice::kSampled;
-  // A child with a probability below this is not expanded (Hugging Face's confidence threshold); 0: off.
+  // A child whose token has a probability below this, among all tokens that the drafter may choose, is not
+  // expanded (Hugging Face's confidence threshold); 0: off.
   double min_probability = 0.0;
   // Children drawn from a distribution with sqrt(0.15 * entropy in nats) above this are not expanded (SVIP's
   // entropy threshold); 0: off.
@@ -80,12 +81,13 @@ class TreeGrowth {
   void add_likeliest(int node, int count, std::span<const float> logits);
   void add_coupled(int node, int count, std::span<const float> logits);
   void add_drawn(int node, int count, std::span<const float> logits);
-  void add(int node, TokenId token, double probability);
-  void register_child(int node, int child);
+  void add(int node, TokenId token, double probability, double confidence);
+  void register_child(int node, int child, double confidence);
   double uncertainty(std::span<const float> logits);
   bool draws() const;  // whether children are drawn from q and the tree keeps q
   uint64_t first_draw(int node) const;
   bool wants_probabilities() const;
+  bool sums_all() const;
 
   const GrowthOptions* options_ = nullptr;
   const DraftRequest* request_ = nullptr;

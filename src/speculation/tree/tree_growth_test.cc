@@ -199,6 +199,94 @@ TEST(TreeGrowth, ADynamicTreeHoldsTheLikeliestPaths) {
   }
 }
 
+double share_of_whole(const std::vector<float>& logits, TokenId token, double temperature = 1.0) {
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(logit / temperature);
+  return std::exp(logits[static_cast<size_t>(token)] / temperature) / sum;
+}
+
+// Not among the likeliest alone: thresholds and published trees are made for these.
+TEST(TreeGrowth, ProbabilitiesAreSharesOfTheWholeVocabulary) {
+  SpeculativeOptions chain;
+  chain.stop.assistant_confidence_threshold = 1e-9;
+  for (const SpeculativeOptions& options : {chain, dynamic_tree(2), dynamic_tree(4)}) {
+    const TokenTree tree = grow({.options = options, .max_draft_len = 4, .max_nodes = 12});
+    ASSERT_GE(tree.drafted(), 4);
+    for (int node = 1; node < tree.size(); ++node) {
+      const std::vector<float> logits = logits_after(path_to(tree, tree.parent(node)));
+      EXPECT_NEAR(tree.probability(node), share_of_whole(logits, tree.token(node)), 1e-8);
+    }
+  }
+}
+
+// EAGLE-2 (2406.16858): of each level the K paths with the largest products are expanded, each by its K
+// likeliest tokens; of all nodes the likeliest stay.
+std::set<Path> published_tree(int width, int levels, int nodes) {
+  using Scored = std::pair<double, Path>;
+  const auto first = [](std::vector<Scored> paths, int count) {
+    std::ranges::sort(paths, [](const Scored& a, const Scored& b) { return a.first > b.first; });
+    paths.resize(std::min(paths.size(), static_cast<size_t>(count)));
+    return paths;
+  };
+  std::vector<Scored> level = {{1.0, {}}}, all;
+  for (int depth = 0; depth < levels; ++depth) {
+    std::vector<Scored> next;
+    for (const auto& [product, path] : level) {
+      std::vector<Scored> children;
+      const std::vector<float> logits = logits_after(path);
+      for (TokenId token = 0; token < kVocabulary; ++token) {
+        Path longer = path;
+        longer.push_back(token);
+        children.emplace_back(product * share_of_whole(logits, token), std::move(longer));
+      }
+      children = first(std::move(children), width);
+      next.insert(next.end(), children.begin(), children.end());
+    }
+    all.insert(all.end(), next.begin(), next.end());
+    level = first(std::move(next), width);
+  }
+  std::set<Path> tree;
+  for (auto& [product, path] : first(std::move(all), nodes)) tree.insert(std::move(path));
+  return tree;
+}
+
+TEST(TreeGrowth, ADynamicTreeIsEagle2s) {
+  for (int width = 2; width <= 6; ++width) {
+    for (const int nodes : {4, 8, 12, 20}) {
+      const TokenTree tree = grow({.options = dynamic_tree(width), .max_draft_len = 4, .max_nodes = nodes});
+      std::set<Path> paths;
+      for (int node = 1; node < tree.size(); ++node) paths.insert(path_to(tree, node));
+      EXPECT_EQ(paths, published_tree(width, 4, nodes)) << width << ", " << nodes;
+    }
+  }
+}
+
+// The draft of a sampled request ends after the first token with too small a share of the distribution that
+// the drafter draws from, whatever the noise made of it.
+TEST(TreeGrowth, SampledTokensAreHeldToTheThresholdByTheirShare) {
+  SpeculativeOptions options;
+  options.stop.assistant_confidence_threshold = 0.2;
+  SamplingParams sampling;
+  sampling.temperature = 0.5;
+  int cut = 0, whole = 0;
+  for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      sampling.seed = seed;
+      const TokenTree tree = grow({.options = options, .sampling = sampling, .rule = rule});
+      for (int node = 1; node < tree.size(); ++node) {
+        const std::vector<float> logits = logits_after(path_to(tree, tree.parent(node)));
+        const bool is_sure = share_of_whole(logits, tree.token(node), 0.5) >= 0.2;
+        const bool is_last = node + 1 == tree.size();
+        EXPECT_TRUE(is_sure || is_last) << "seed " << seed << ", node " << node;
+        EXPECT_TRUE(!is_last || !is_sure || tree.drafted() == 4) << "seed " << seed;
+      }
+      (tree.drafted() == 4 ? whole : cut) += 1;
+    }
+  }
+  EXPECT_GT(cut, 5);
+  EXPECT_GT(whole, 0);
+}
+
 TEST(TreeGrowth, CoupledChildrenAreTheFirstOfTheTargetsOwnNoise) {
   SamplingParams sampling;
   sampling.temperature = 0.9;

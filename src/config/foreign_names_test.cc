@@ -107,8 +107,8 @@ std::string text_of(const Settings& settings) {
   return fmt::format("model {}, ctx {}, batch {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}\n{}",
                      engine.model.string(), engine.context, engine.max_batch, engine.threads,
                      static_cast<int>(engine.weights), static_cast<int>(engine.kv_cache_type),
-                     engine.page_size, settings.server.host, settings.server.port, settings.server.model_name,
-                     speculation_text(engine.speculation));
+                     engine.page_size, settings.server.host, settings.server.port,
+                     fmt::join(settings.server.model_names, ","), speculation_text(engine.speculation));
 }
 
 struct PeerConfig {

@@ -47,8 +47,7 @@ constexpr Name kLlamaServerNames[] = {
              "--spec-draft-backend-sampling|--no-spec-draft-backend-sampling", {}, {}, kNoGpu, true},
     {kLlama, "-ot|--override-tensor|-otd|--spec-draft-override-tensor|--override-tensor-draft|-ncmoe|--n-cpu-moe|"
              "-ncffn|--n-cpu-ffn|-ncmoed|--spec-draft-n-cpu-moe|--spec-draft-ncmoe|--n-cpu-moe-draft", {}, {}, kNoGpu},
-    {kLlama, "-fit|--fit|-fitt|--fit-target|-fitc|--fit-ctx", {}, {},
-     "the context is fitted to the memory unless --ctx is given"},
+    {kLlama, "-fit|--fit|-fitt|--fit-target|-fitc|--fit-ctx", {}, {}, kOwnMemory},
     {kLlama, "-ctxcp|--ctx-checkpoints|--swa-checkpoints|-cms|--checkpoint-min-step|-dt|--defrag-thold", {}, {}, kOwnMemory},
     {kLlama, "--swa-full|--cache-idle-slots|--no-cache-idle-slots|-no-kvu|--no-kv-unified", {}, {}, kOwnMemory, true},
     {kLlama, "--spec-draft-type-k|--spec-draft-type-v", {}, {}, kOwnDraftMemory},
@@ -178,9 +177,10 @@ constexpr Name kVllmServeNames[] = {
     {kVllm, "--runner", {}, "auto|generate|pooling", "texts and vectors are served by the same routes as ever"},
     {kVllm, "--convert", {}, "auto|none|embed", "/v1/embeddings is always there"},
     {kVllm, "--task", {}, "auto|generate|embed|embedding", "texts and vectors are served by the same routes as ever"},
-    {kVllm, "--tokenizer|--hf-config-path|--code-revision|--config-format|--ignore-patterns|--safetensors-load-strategy|"
+    {kVllm, "--code-revision|--config-format|--ignore-patterns|--safetensors-load-strategy|"
             "--safetensors-prefetch-num-threads|--safetensors-prefetch-block-size|--pt-load-map-location|"
             "--max-parallel-loading-workers", {}, {}, kLocalFiles},
+    {kVllm, "--tokenizer|--hf-config-path", {}, {}, "tokenizer and configuration are the model's own", false, true},
     {kVllm, "--use-tqdm-on-load|--allow-deprecated-quantization", {}, {}, kLocalFiles, true},
     {kVllm, "--model-loader-extra-config|--quantization-config|--pooler-config|--additional-config|--hf-overrides|"
             "--override-generation-config|--model-class-overrides", {}, "{}", "options of the same meaning set it, such as --weights, "
@@ -215,10 +215,10 @@ constexpr Name kVllmServeNames[] = {
     {kVllm, "--language-model-only|--interleave-mm-strings|--skip-mm-profiling|--mm-device-do-normalize|"
             "--disable-chunked-mm-input|--trust-request-mm-kwargs|--enable-mm-embeds|--mm-encoder-only", {}, {}, kNoImages, true},
     // Memory.
-    {kVllm, "--kv-cache-memory-bytes|--device-memory-utilization", {}, {}, kOwnMemory},
+    {kVllm, "--kv-cache-memory-bytes|--device-memory-utilization|--kv-cache-dtype-skip-layers", {}, {}, kOwnMemory},
     {kVllm, "--prefix-caching-hash-algo|--prefix-cache-retention-interval|--prefix-match-unit|--kv-cache-metrics-sample",
      {}, {}, "the prefix cache keeps what was used last, by tokens and not by hashes alone"},
-    {kVllm, "--kv-cache-dtype-skip-layers|--mamba-cache-dtype|--mamba-ssm-cache-dtype|--mamba-block-size|"
+    {kVllm, "--mamba-cache-dtype|--mamba-ssm-cache-dtype|--mamba-block-size|"
             "--mamba-cache-mode|--replayssm-buffer-len|--mamba-backend|--mamba-ssu-algorithm|--mamba-cache-philox-rounds",
      {}, {}, kStates},
     {kVllm, "--enable-mamba-cache-stochastic-rounding|--enable-mamba-shared-prefix-checkpoint|--use-replayssm", {}, {}, kStates, true},
@@ -268,8 +268,9 @@ constexpr Name kVllmServeNames[] = {
     {kVllm, "--trust-request-chat-template", {}, {}, kRequestTemplate, true, true},
     {kVllm, "--no-trust-request-chat-template", {}, {}, kRequestTemplate, true},
     {kVllm, "--response-role", {}, "assistant", "answers are the assistant's"},
-    {kVllm, "--reasoning-effort-map|--reasoning-config|--anthropic-disabled-thinking-effort|--cohere-format|"
+    {kVllm, "--reasoning-config|--anthropic-disabled-thinking-effort|--cohere-format|"
             "--structured-outputs-config", {}, {}, "the model's template and the engine's grammars decide"},
+    {kVllm, "--reasoning-effort-map", {}, {}, "the model's template gets the effort of the request as it is", false, true},
     {kVllm, "--cohere-is-reasoning-model", {}, {}, "the model's template decides", true},
     {kVllm, "--exclude-tools-when-tool-choice-none", {}, {}, "the model's template decides", true},
     {kVllm, "--tool-strict-level", {}, "auto", "a tool says it itself (`strict`)"},
@@ -280,7 +281,7 @@ constexpr Name kVllmServeNames[] = {
     {kVllm, "--enable-force-include-usage", {}, {}, "streams ask for it themselves (`stream_options`)", true, true},
     {kVllm, "--no-enable-force-include-usage", {}, {}, "streams ask for it themselves (`stream_options`)", true},
     {kVllm, "--sse-keep-alive-interval", {}, {}, "silent streams carry a comment every 15 s"},
-    {kVllm, "--fingerprint-mode|--fingerprint-value", {}, {}, "answers have no fingerprint"},
+    {kVllm, "--fingerprint-mode|--fingerprint-value", {}, {}, "the fingerprint of an answer tells model, kernels and weights"},
     {kVllm, "--tokens-only|--enable-scale-out", {}, {}, "the server has the routes of docs/reference/api.md", true, true},
     // Log and metrics.
     {kVllm, "--max-log-len|--log-config-file|--logging-config", {}, {}, kOwnLog},

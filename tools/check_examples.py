@@ -15,8 +15,8 @@ METRICS_SOURCE = "src/server/telemetry/server_metrics.cc"
 METRICS_PAGE = "docs/reference/metrics.md"
 OPTIONS_PAGE = "docs/reference/options.md"
 # text.counter("name", ...) and its like: a counter's family ends in _total.
-FAMILY = re.compile(r'\btext\.(begin_counter|counter|begin_gauge|gauge|histogram)\(\s*"((?:vllm|outrider):\w+)"')
-METRIC = re.compile(r"\b(?:vllm|outrider):\w+")
+FAMILY = re.compile(r'\btext\.(begin_counter|counter|begin_gauge|gauge|histogram)\(\s*"((?:vllm:|outrider[:_]|process_)\w+)"')
+METRIC = re.compile(r"\b(?:(?:vllm|outrider):\w+|outrider_build_info|process_\w+)")
 SERVE_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+(?=[= \"`)\],:;]|$)", re.MULTILINE)
 VARIABLE = re.compile(r"\bOUTRIDER_[A-Z_]+")
 # Names that are not options of the server: what systemd and compose files use beside them.

@@ -253,6 +253,7 @@ struct EngineStatus {
   int parked = 0;     // requests that wait for an offered tree
   int64_t pages = 0;  // pages of the KV pool
   int64_t used_pages = 0;
+  int64_t cached_pages = 0;  // of finished sequences, kept for prompts that begin alike
   int64_t steps = 0;
   int64_t rows = 0;  // rows of all target passes
   int64_t prompt_tokens = 0;

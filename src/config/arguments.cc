@@ -53,6 +53,7 @@ class Translator {
         copy_rest();
       } else if (!argument.starts_with('-') || argument == "-") {
         arguments_.own.push_back(argument);
+        has_words_ = true;
       } else {
         OUTRIDER_RETURN_IF_ERROR(take(argument));
       }
@@ -75,7 +76,8 @@ class Translator {
       return {};
     }
     const ForeignName* foreign = find_foreign(foreign_options(), name);
-    const bool is_known = foreign != nullptr && (!is_option(*foreign) || option_of(command_, foreign->here));
+    const bool is_known = foreign != nullptr && (!is_option(*foreign) || option_of(command_, foreign->here) ||
+                                                 !foreign->remark.empty());
     if (is_known) return take_foreign(*foreign, name, std::move(value));
     arguments_.own.push_back(argument);
     return {};
@@ -92,6 +94,13 @@ class Translator {
                                       : fmt::format("--{}{}", row.name, value ? "=" + *value : ""));
     const bool has_more = row.type() != OptionType::kFlag && !value && next_ < given_.size();
     if (has_more) arguments_.own.push_back(given_[next_++]);
+    while (row.takes_words && is_further_word())
+      arguments_.own.push_back(fmt::format("--{}={}", row.name, given_[next_++]));
+  }
+
+  // Lists of other systems are words one after another. Before MODEL was given, the next word is MODEL.
+  bool is_further_word() const {
+    return has_words_ && next_ < given_.size() && !given_[next_].starts_with('-');
   }
 
   Status take_foreign(const ForeignName& foreign, const std::string& place,
@@ -101,7 +110,9 @@ class Translator {
     if (!value) return usage_error(fmt::format("{}: expected a value, found none", place));
     auto translated = value_here(foreign, *value);
     if (!translated.ok()) return usage_error(fmt::format("{}: {}", place, translated.error().message));
-    if (is_option(foreign)) return add_option(foreign, place, *translated);
+    const bool has_option = is_option(foreign) && option_of(command_, foreign.here) != nullptr;
+    if (has_option && !leaves_default(foreign, *translated)) return add_option(foreign, place, *translated);
+    while (foreign.here.empty() && !foreign.is_flag && is_further_word()) ++next_;
     arguments_.foreign.push_back({.place = place, .name = &foreign, .value = *std::move(translated)});
     return {};
   }
@@ -115,6 +126,7 @@ class Translator {
     if (!is_new) return {};
     arguments_.spelling.emplace(foreign.here, place);
     const bool is_positional = option_of(command_, foreign.here)->positional;
+    has_words_ = has_words_ || is_positional;
     arguments_.own.push_back(is_positional ? value : fmt::format("--{}={}", foreign.here, value));
     return {};
   }
@@ -122,6 +134,7 @@ class Translator {
   Command command_;
   std::span<const std::string> given_;
   size_t next_ = 0;
+  bool has_words_ = false;  // MODEL, or whatever else stands by itself, was given
   Arguments arguments_;
   std::map<std::string, std::string, std::less<>> values_;  // of options given by other names
 };

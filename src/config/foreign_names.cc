@@ -4,39 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
+#include "config/foreign_tables.h"
 #include "config/message_text.h"
 #include "config/option_value.h"
 
 namespace outrider {
 namespace {
 
+using namespace foreign_remarks;
 using Name = ForeignName;
 
 constexpr std::string_view kTrt = "TensorRT-LLM";
-constexpr std::string_view kVllm = "vLLM";
-constexpr std::string_view kLlama = "llama.cpp";
 constexpr std::string_view kSglang = "SGLang";
 constexpr std::string_view kTrtVllm = "TensorRT-LLM|vLLM";
 constexpr std::string_view kVllmSglang = "vLLM|SGLang";
 constexpr std::string_view kServers = "TensorRT-LLM|vLLM|SGLang";
 
-constexpr std::string_view kOneProcess =
-    "--tensor-parallel and --pipeline-parallel divide a model among ranks";
-constexpr std::string_view kNoGpu = "devices have no such setting here";
-constexpr std::string_view kOwnMemory = "--kv-pages and --max-batch decide about memory";
-constexpr std::string_view kOwnKernels =
-    "the fastest kernels of this machine are chosen; --kernels names others";
 constexpr std::string_view kNoOverlap = "drafting and verification take turns in one loop";
-constexpr std::string_view kOwnPasses = "--prefill-chunk and --max-batch-rows set the size of a pass";
 constexpr std::string_view kNoCode = "files of a model are read, and never run";
-constexpr std::string_view kLocalFiles = "the files are read as they are";
 constexpr std::string_view kTemplateDecides =
     "the model's chat template tells how calls and thinking are marked";
-constexpr std::string_view kAlwaysOn = "it is always on";
-constexpr std::string_view kOwnLog = "messages go to standard error";
-constexpr std::string_view kOwnDraftMemory = "the drafter shares the memory and the threads of the engine";
 constexpr std::string_view kFileDecides = "the files of the drafter decide it";
 constexpr std::string_view kMeasured = "the policy measures costs and acceptance";
 constexpr std::string_view kCoupled = "drafts are accepted by --acceptance, without loss by default";
@@ -62,14 +52,16 @@ constexpr Name kOptionNames[] = {
     {kLlama, "--ssl-key-file", "ssl-keyfile"},
     {kLlama, "-t", "threads"},
     {kLlama, "-n|--predict|--n-predict", "max-tokens"},
-    {kLlama, "-s", "seed"},
+    {kLlama, "-s", "seed", {}, "a request that names no seed gets a random one"},
     {kLlama, "--temp", "temperature"},
     {kLlama, "--repeat-penalty", "repetition-penalty"},
     {kLlama, "--rerank|--reranking", "pooling", "true=rank", {}, true},
     {kLlama, "-ctk|--cache-type-k|-ctv|--cache-type-v", "kv-cache-type"},
-    {"vLLM|SGLang", "--kv-cache-dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16"},
+    {"vLLM|SGLang", "--kv-cache-dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16",
+     "--kv-cache-type q8_0 holds keys and values in 8 bits"},
     {kTrt, "kv_cache_config.dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16"},
-    {kServers, "--dtype", "weights", "auto|bfloat16=bf16|float32=f32"},
+    {kServers, "--dtype", "weights", "auto|bfloat16=bf16|float32=f32|float=f32|half=|float16=",
+     "weights are held as they are stored, and none become float16"},
     {kVllm, "--block-size", "page-size"},
     {kTrt, "kv_cache_config.tokens_per_block", "page-size"},
     {kVllm, "--num-gpu-blocks-override", "kv-pages"},
@@ -116,7 +108,7 @@ constexpr Name kOptionNames[] = {
     {kTrt, "kv_cache_config.use_kv_cache_manager_v2", {}, {}, kOwnMemory},
     {kTrt, "--kv-cache-free-gpu-memory-fraction", {}, {}, kOwnMemory},
     {kTrt, "moe_config", {}, {}, kOwnKernels},
-    {kTrt, "moe_backend", {}, {}, kOwnKernels},
+    {kTrtVllm, "moe_backend|--moe-backend", {}, {}, kOwnKernels},
     {kTrt, "attn_backend", {}, {}, kOwnKernels},
     {kTrt, "nvfp4_gemm_config", {}, {}, kNoGpu},
     {kTrt, "allreduce_strategy", {}, {}, kOneProcess},
@@ -130,7 +122,7 @@ constexpr Name kOptionNames[] = {
     {kTrt, "num_postprocess_workers", {}, {}, kOneProcess},
     {kTrt, "enable_autotuner", {}, {}, kOwnKernels, true},
     {kTrt, "scheduler_config", {}, {}, "requests are served in the order of their arrival, without starvation"},
-    {kTrt, "stream_interval", {}, {}, "every step is streamed"},
+    {kTrtVllm, "stream_interval|--stream-interval", {}, {}, "every step is streamed"},
     {kTrt, "print_iter_log", {}, {}, "/metrics and the log tell the speed", true},
     {kTrt, "enable_iter_perf_stats", {}, {}, "/metrics has them", true},
     {kTrt, "enable_iter_req_stats", {}, {}, "/metrics has them", true},
@@ -138,7 +130,7 @@ constexpr Name kOptionNames[] = {
     {kTrt, "backend", {}, "pytorch|_autodeploy|cpp|tensorrt", "there is one backend"},
     {kTrt, "--max-beam-width", {}, "1", "there is no beam search"},
     {kTrt, "--ep-size|--cp-size", {}, {}, kOneProcess},
-    {kTrt, "--log-level", {}, {}, kOwnLog},
+    {kTrtVllm, "--log-level", {}, {}, kOwnLog},
     {kServers, "--load-format", {}, "auto|safetensors|pt|gguf|hf", kLocalFiles},
     {kServers, "--trust-remote-code", {}, {}, kNoCode, true},
     {kTrtVllm, "--revision|--tokenizer-revision", {}, {}, kLocalFiles},
@@ -171,16 +163,17 @@ constexpr Name kOptionNames[] = {
     {kVllmSglang, "--tool-call-parser", {}, {}, kTemplateDecides},
     {kServers, "--reasoning-parser", {}, {}, kTemplateDecides},
     {kTrt, "--tool-parser", {}, {}, kTemplateDecides},
-    {kVllmSglang, "--quantization|-q", {}, "awq|awq_marlin|gptq|gptq_marlin|compressed-tensors", kLocalFiles},
+    {kVllmSglang, "--quantization|-q", {}, "awq|awq_marlin|gptq|gptq_marlin|compressed-tensors|fp8|gguf|modelopt|mxfp4", kLocalFiles},
     {kVllm, "--disable-uvicorn-access-log", {}, {}, kOwnLog, true},
-    {kVllmSglang, "--seed", {}, {}, "a request that names no seed gets a random one"},
+    {"llama.cpp|vLLM|SGLang", "--seed", {}, {}, "a request that names no seed gets a random one"},
     {kVllmSglang, "--download-dir", {}, {}, kLocalFiles},
     {kLlama, "-ngl|--gpu-layers|--n-gpu-layers", {}, {}, kNoGpu},
     {kLlama, "-ngld|--gpu-layers-draft|--n-gpu-layers-draft|--spec-draft-ngl", {}, {}, kNoGpu},
     {kLlama, "-dev|-devd|--device-draft|--spec-draft-device", {}, {}, kNoGpu},
     {kLlama, "-sm|--split-mode|-ts|--tensor-split|-mg|--main-gpu", {}, {}, kNoGpu},
     {kLlama, "-fa|--flash-attn", {}, "on|off|auto", kOwnKernels},
-    {kLlama, "-b|--batch-size|-ub|--ubatch-size", {}, {}, kOwnPasses},
+    {kLlama, "-b|--batch-size|-ub", {}, {}, kOwnPasses},
+    {"llama.cpp|vLLM", "--ubatch-size", {}, {}, kOwnPasses},
     {kLlama, "-tb|--threads-batch", {}, {}, "--threads holds for prompts, too"},
     {kLlama, "-td|--threads-draft|--spec-draft-threads", {}, {}, kOwnDraftMemory},
     {kLlama, "-tbd|--threads-batch-draft|--spec-draft-threads-batch", {}, {}, kOwnDraftMemory},
@@ -293,7 +286,15 @@ bool same_name(std::string_view there, std::string_view given) {
 
 }  // namespace
 
-std::span<const ForeignName> foreign_options() { return kOptionNames; }
+std::span<const ForeignName> foreign_options() {
+  static const std::vector<ForeignName> all = [] {
+    std::vector<ForeignName> names(std::begin(kOptionNames), std::end(kOptionNames));
+    for (const auto more : {llama_server_names(), vllm_serve_names()})
+      names.insert(names.end(), more.begin(), more.end());
+    return names;
+  }();
+  return all;
+}
 
 std::span<const ForeignName> foreign_keys() { return kKeyNames; }
 
@@ -308,10 +309,20 @@ const ForeignName* find_foreign(std::span<const ForeignName> names, std::string_
       if (same_name(there, name)) return &row;
     }
   }
-  return nullptr;
+  constexpr std::string_view kNo = "--no-";
+  if (!name.starts_with(kNo)) return nullptr;
+  const ForeignName* row = find_foreign(names, "--" + std::string(name.substr(kNo.size())));
+  if (row == nullptr || !row->is_flag || !row->here.empty()) return nullptr;
+  static constexpr ForeignName kOff = {{}, {}, {}, {}, "it is off here", true};
+  return row->is_refused ? &kOff : row;
+}
+
+bool leaves_default(const ForeignName& name, std::string_view value) {
+  return value.empty() && !name.values.empty();
 }
 
 Result<std::string> value_here(const ForeignName& name, std::string_view value) {
+  if (name.is_refused) return usage_error(fmt::format("is not supported here: {}", name.remark));
   if (name.values.empty()) return std::string(value);
   std::vector<std::string_view> taken;
   for (const std::string_view pair : split(name.values, '|')) {

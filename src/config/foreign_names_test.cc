@@ -66,8 +66,11 @@ Result<Settings> serve_settings(const std::vector<std::string>& words) {
     const auto is_row = [&](const OptionRow& row) {
       return row.name == name && row.belongs_to(Command::kServe);
     };
-    if (std::ranges::none_of(option_table(), is_row)) return usage_error("unknown option '--" + name + "'");
-    given.command_line[name] = {equals == std::string::npos ? arguments.own[++i] : word.substr(equals + 1)};
+    const auto row = std::ranges::find_if(option_table(), is_row);
+    if (row == option_table().end()) return usage_error("unknown option '--" + name + "'");
+    std::vector<std::string>& values = given.command_line[name];
+    if (row->type() != OptionType::kTextList) values.clear();
+    values.push_back(equals == std::string::npos ? arguments.own[++i] : word.substr(equals + 1));
   }
   return resolve_settings(given);
 }
@@ -109,7 +112,7 @@ std::string text_of(const Settings& settings) {
       engine.model.string(), engine.context, engine.max_batch, engine.max_batch_rows, engine.tensor_parallel,
       engine.pipeline_parallel, engine.threads, static_cast<int>(engine.weights),
       static_cast<int>(engine.kv_cache_type), engine.page_size, settings.server.host, settings.server.port,
-      settings.server.model_name, speculation_text(engine.speculation));
+      fmt::join(settings.server.model_names, ","), speculation_text(engine.speculation));
 }
 
 struct PeerConfig {
@@ -188,12 +191,105 @@ TEST(ForeignNames, EveryRowNamesAnOptionOrAKeyOrSaysWhyItHasNoEffect) {
   for (const ForeignName& name : foreign_options()) {
     const std::string_view key = speculative_key_of(name);
     EXPECT_TRUE(name.here.empty() || (key.empty() ? is_option(name.here) : is_key(key))) << name.names;
-    EXPECT_EQ(name.here.empty(), !name.remark.empty()) << name.names;
+    EXPECT_TRUE(!name.here.empty() || !name.remark.empty()) << name.names;
+    EXPECT_TRUE(name.here.empty() || !name.is_refused) << name.names;
   }
   for (const ForeignName& name : foreign_keys()) {
     EXPECT_TRUE(name.here.empty() || is_key(name.here)) << name.names;
     EXPECT_EQ(name.here.empty(), !name.remark.empty()) << name.names;
   }
+}
+
+// The names of all options of a server, as tests/data/foreign_options lists them.
+std::vector<std::string> option_names(const fs::path& path) {
+  std::vector<std::string> names;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) names.push_back(word);
+  }
+  return names;
+}
+
+bool is_own_of_serve(const std::string& name) {
+  if (name == "--help" || name == "-h" || name == "--version") return true;  // of every command
+  return std::ranges::any_of(option_table(), [&](const OptionRow& row) {
+    return row.belongs_to(Command::kServe) && "--" + std::string(row.name) == name;
+  });
+}
+
+// An option that is in no table would end the server with "unknown option".
+TEST(ForeignNames, EveryOptionOfLlamaServerAndVllmIsKnown) {
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(OUTRIDER_SOURCE_DIR "/tests/data/foreign_options")) {
+    for (const std::string& name : option_names(entry.path())) {
+      ++count;
+      const ForeignName* row = find_foreign(foreign_options(), name);
+      const bool is_served = row != nullptr && (!row->remark.empty() || !speculative_key_of(*row).empty() ||
+                                                is_own_of_serve("--" + std::string(row->here)));
+      EXPECT_TRUE(is_served || is_own_of_serve(name)) << entry.path().filename() << ": " << name;
+    }
+  }
+  EXPECT_GE(count, 700u);
+}
+
+TEST(ForeignNames, RefusalsSayWhy) {
+  const auto refused = serve_settings({"--enable-lora", "--model", "m"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_TRUE(refused.error().message.starts_with("--enable-lora: is not supported here: adapters"))
+      << refused.error().message;
+  const auto off =
+      serve_settings({"--no-enable-sleep-mode", "--no-tokens-only", "--no-enable-dbo", "--model", "m"});
+  ASSERT_TRUE(off.ok()) << off.error().message;
+  EXPECT_EQ(lines_without_effect(*off), 3);
+}
+
+TEST(ForeignNames, ValuesOfTheOthersAreRead) {
+  const auto settings = serve_settings({"m",
+                                        "--dtype",
+                                        "half",
+                                        "--max-model-len",
+                                        "8k",
+                                        "--served-model-name",
+                                        "a",
+                                        "b",
+                                        "--no-webui",
+                                        "--cache-prompt",
+                                        "--fit",
+                                        "on",
+                                        "--allowed-origins",
+                                        "[\"https://a.example\", \"*\"]",
+                                        "--uds",
+                                        "x.sock",
+                                        "--api-prefix",
+                                        "/llm/",
+                                        "-s",
+                                        "7",
+                                        "--reasoning",
+                                        "off",
+                                        "-n",
+                                        "64",
+                                        "--cudagraph-capture-sizes",
+                                        "1",
+                                        "2",
+                                        "4"});
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings->engine.model, "m");
+  EXPECT_EQ(settings->engine.weights, WeightPrecision::kAuto);
+  EXPECT_EQ(settings->engine.context, 8000);
+  EXPECT_EQ(settings->server.model_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(settings->server.has_chat_page);
+  EXPECT_EQ(settings->server.cors_origins, (std::vector<std::string>{"https://a.example", "*"}));
+  EXPECT_EQ(settings->server.host, "x.sock");
+  EXPECT_EQ(settings->server.root_path, "/llm");
+  EXPECT_EQ(settings->server.default_max_tokens, 64);
+  EXPECT_EQ(settings->chat.think, "off");
+  EXPECT_EQ(lines_without_effect(*settings), 5);  // --dtype, --cache-prompt, --fit, -s, the sizes
+  EXPECT_EQ(serve_settings({"--max-model-len", "auto"})->engine.context, 0);
+  EXPECT_EQ(serve_settings({"--ctx", "8K"})->engine.context, 8192);
+  EXPECT_FALSE(serve_settings({"--ctx", "8x"}).ok());
+  EXPECT_FALSE(serve_settings({"--cors-origin", "localhost"}).ok());
 }
 
 TEST(ForeignNames, NoNameStandsInTwoRows) {

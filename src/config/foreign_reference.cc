@@ -13,13 +13,19 @@ namespace {
 
 constexpr std::string_view kIntroductionText =
     "# Coming from another system?\n\n"
-    "<!-- Written by `outrider options foreign`; change src/config/foreign_names.cc instead. -->\n\n"
+    "<!-- Written by `outrider options foreign`; change src/config/foreign_names.cc and foreign_tables.cc "
+    "instead. -->\n\n"
     "Configuration files and command lines of TensorRT-LLM, vLLM, llama.cpp and SGLang are read as they are. "
     "Names\n"
-    "with a counterpart work. Names without a meaning on a CPU are taken with a line on standard error that "
+    "with a counterpart work. Names without a meaning here are taken with a line on standard error that "
     "says so.\n"
-    "All others are errors, because they would change the output. On a command line `-` and `_` are the "
-    "same.\n\n"
+    "Names that would change the output, or promise what is not here, are refused with a reason. On a "
+    "command "
+    "line `-`\n"
+    "and `_` are the same, and `--no-` may stand before a flag that is no option here. Names that are the "
+    "same here "
+    "are in\n"
+    "[options.md](options.md).\n\n"
     "| there | here |\n|---|---|\n"
     "| `trtllm-serve MODEL --config FILE` (or `--extra_llm_api_options FILE`) | `outrider serve MODEL "
     "--config "
@@ -79,10 +85,11 @@ std::string meaning(const ForeignName& name, bool is_key) {
   const std::string_view key = is_key ? name.here : speculative_key_of(name);
   if (name.here.empty()) {
     const std::string only = name.values.empty() ? "" : fmt::format("taken if {}: ", as_code(name.values));
-    return fmt::format("{}no effect: {}", only, name.remark);
+    return fmt::format("{}{}: {}", only, name.is_refused ? "refused" : "no effect", name.remark);
   }
   const std::string values = name.values.empty() ? "" : fmt::format(" ({})", as_code(name.values));
-  return (key.empty() ? fmt::format("`--{}`", name.here) : fmt::format("key `{}`", key)) + values;
+  const std::string remark = name.remark.empty() ? "" : fmt::format("; {}", name.remark);
+  return (key.empty() ? fmt::format("`--{}`", name.here) : fmt::format("key `{}`", key)) + values + remark;
 }
 
 void add_rows(std::span<const ForeignName> names, std::string_view system, bool is_key, std::string& text) {

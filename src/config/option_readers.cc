@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/config_tree.h"
 #include "config/message_text.h"
 #include "config/option_value.h"
 
@@ -33,6 +36,33 @@ Result<RowCount> parse_row_count(std::string_view part, std::string_view whole) 
   }
   count.width = static_cast<int>(*width);
   return count;
+}
+
+constexpr double kMaxContext = 1 << 24;  // tokens
+
+// The texts between commas, in order.
+std::vector<std::string> parts_of_texts(std::span<const std::string> texts) {
+  std::vector<std::string> parts;
+  for (const std::string& text : texts) {
+    for (const std::string_view part : split(text, ',')) parts.emplace_back(trimmed(part));
+  }
+  return parts;
+}
+
+std::string comma_text(std::span<const std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+Result<std::vector<std::string>> json_texts(const std::string& text) {
+  const auto list = parse_config(text, "list");  // JSON is YAML
+  const auto is_text = [](const ConfigNode& item) { return item.kind == ConfigNode::Kind::kScalar; };
+  if (!list.ok() || !std::ranges::all_of(list->items, is_text))
+    return usage_error(fmt::format("expected a list of texts in JSON, found {}", quote(text)));
+  std::vector<std::string> texts;
+  for (const ConfigNode& item : list->items) texts.push_back(item.text);
+  return texts;
 }
 
 }  // namespace
@@ -65,6 +95,84 @@ std::string row_counts_text(const Settings& settings) {
   }
   return text;
 }
+
+Status read_context(Settings& settings, const OptionValue& value) {
+  const std::string_view text = value.text();
+  const std::string_view digits = text.substr(0, text.find_last_not_of("kKmM") + 1);
+  const std::string_view unit = text.substr(digits.size());
+  const double scale = unit.empty()  ? 1
+                       : unit == "k" ? 1e3
+                       : unit == "K" ? 1 << 10
+                       : unit == "m" ? 1e6
+                                     : 1 << 20;
+  const auto number = parse_number(digits, 0, kMaxContext);
+  const bool is_number = number.ok() && unit.size() <= 1;
+  const double tokens = is_number ? *number * scale : -1;
+  if (text == "auto" || text == "-1") {
+    settings.engine.context = 0;
+  } else if (tokens < 0 || tokens > kMaxContext || tokens != std::floor(tokens)) {
+    return usage_error(fmt::format(
+        "expected a whole number of tokens from 0 to {:.0f}, as in 8192, 8k, 8K or auto, found {}",
+        kMaxContext, quote(text)));
+  } else {
+    settings.engine.context = static_cast<int64_t>(tokens);
+  }
+  return {};
+}
+
+std::string context_text(const Settings& settings) { return std::to_string(settings.engine.context); }
+
+Status read_root_path(Settings& settings, const OptionValue& value) {
+  std::string_view path = value.text();
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const bool is_path =
+      path.empty() || (path.starts_with('/') && path.find_first_of("?#% ") == std::string_view::npos);
+  if (!is_path)
+    return usage_error(fmt::format("expected a path such as /llm, found {}", quote(value.text())));
+  settings.server.root_path = path;
+  return {};
+}
+
+std::string root_path_text(const Settings& settings) { return settings.server.root_path; }
+
+Status read_api_keys(Settings& settings, const OptionValue& value) {
+  settings.server.api_keys = parts_of_texts(value.texts);
+  return {};
+}
+
+Status read_model_names(Settings& settings, const OptionValue& value) {
+  settings.server.model_names = parts_of_texts(value.texts);
+  return {};
+}
+
+std::string model_names_text(const Settings& settings) { return comma_text(settings.server.model_names); }
+
+Status read_origins(Settings& settings, const OptionValue& value) {
+  std::vector<std::string> origins;
+  for (const std::string& text : value.texts) {
+    const bool is_list = text.starts_with('[');
+    OUTRIDER_TRY(
+        const std::vector<std::string> read,
+        is_list ? json_texts(text) : Result<std::vector<std::string>>(parts_of_texts(std::span(&text, 1))));
+    origins.insert(origins.end(), read.begin(), read.end());
+  }
+  for (const std::string& origin : origins) {
+    if (origin == "*" || origin.find("://") != std::string::npos) continue;
+    return usage_error(
+        fmt::format("expected origins such as https://example.org or *, found {}", quote(origin)));
+  }
+  settings.server.cors_origins = std::move(origins);
+  return {};
+}
+
+std::string origins_text(const Settings& settings) { return comma_text(settings.server.cors_origins); }
+
+Status read_routes(Settings& settings, const OptionValue& value) {
+  settings.server.no_log_routes = parts_of_texts(value.texts);
+  return {};
+}
+
+std::string routes_text(const Settings& settings) { return comma_text(settings.server.no_log_routes); }
 
 Status read_remote_drafting(Settings& settings, const OptionValue& value) {
   constexpr int kDraftingNodes = 64;  // of a tree that a server verifies for a client

@@ -50,6 +50,7 @@ struct OptionRow {
   char short_name = 0;
   bool positional = false;
   bool command_line_only = false;     // it belongs to one run, as a prompt does
+  bool takes_words = false;           // on a command line, words after its value are further values
   std::string_view environment = {};  // where the name differs from OUTRIDER_ and the option's
 
   bool belongs_to(Command command) const { return (commands & static_cast<unsigned>(command)) != 0; }

@@ -175,7 +175,9 @@ class Resolver {
       if (!here.ok()) return at_origin({OriginKind::kFile, place}, here.error());
       value = *std::move(here);
     }
-    if (foreign.here.empty() || !speculative_key_of(foreign).empty()) {
+    if (foreign.is_refused) OUTRIDER_RETURN_IF_ERROR(refuse(foreign, place));
+    const bool is_option = !foreign.here.empty() && speculative_key_of(foreign).empty();
+    if (!is_option || (value && leaves_default(foreign, *value))) {
       take_foreign(foreign, place, value, file_kind());
       return {};
     }
@@ -184,10 +186,14 @@ class Resolver {
     return {};
   }
 
+  Status refuse(const ForeignName& foreign, const std::string& place) const {
+    return at_origin({OriginKind::kFile, place}, value_here(foreign, "").error());
+  }
+
   // A name that is no option here: a key of --speculative, or one without effect.
   void take_foreign(const ForeignName& name, const std::string& place,
                     const std::optional<std::string>& value, OriginKind origin) {
-    if (name.here.empty()) {
+    if (speculative_key_of(name).empty()) {
       settings_.warnings.push_back(fmt::format("{} {}", place, no_effect(name)));
     } else {
       keys_.settings.push_back({.place = place,

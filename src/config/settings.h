@@ -136,6 +136,8 @@ struct VerifyOptions {
 // Options of `serve`.
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address; names are not looked up
+  std::string root_path;           // before every path, as a proxy may leave it; empty: nothing
+  bool has_chat_page = true;       // GET /
   int port = 8000;                 // 0: any that is free
   std::filesystem::path api_key_file;
   std::vector<std::string> api_keys;                // beside the keys of the file
@@ -143,13 +145,18 @@ struct ServerOptions {
   std::filesystem::path certificate_key;            // its private key; empty: in the same file
   std::vector<std::string> allowed_hosts;           // names in Host headers, beyond the names of this machine
   std::vector<std::string> cors_origins;            // of pages elsewhere that may call; "*": all
-  std::string model_name;                           // in the API; empty: the name of the folder or file
+  std::vector<std::string> model_names;             // in the API; none: the name of the folder or file
   std::optional<Pooling> pooling = Pooling::kLast;  // of embeddings; nullopt: the model ranks texts
   int response_memory = 64;                         // MiB, for conversations of /v1/responses
   int max_queue = 256;                              // requests that wait for a place in the batch
   int max_connections = 4096;
   int max_connections_per_address = 2048;
-  double drain_timeout = 30;  // seconds
+  double drain_timeout = 30;               // seconds
+  std::vector<std::string> no_log_routes;  // routes whose calls get no line in the log
+  int64_t default_max_tokens = -1;  // output of a request that names no number; -1: rest of the context
+  int64_t max_tokens_limit = 0;     // the most that a request may ask for; 0: the context's
+  double request_timeout = 0;       // seconds; 0: none
+  int max_running_per_key = 0;      // requests in progress; 0: any number
   int max_drafting_sessions = 256;
   int max_drafting_sessions_per_key = 256;
   int drafting_nodes = 0;  // nodes of the largest tree of a client that drafts; 0: no such clients

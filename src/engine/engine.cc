@@ -214,6 +214,7 @@ EngineStatus Engine::status() const {
                       .parked = scheduler.parked(),
                       .pages = cache.shape().page_count,
                       .used_pages = cache.shape().page_count - cache.available_pages(),
+                      .cached_pages = cache.cached_pages(),
                       .steps = totals.steps,
                       .rows = totals.rows,
                       .prompt_tokens = scheduler.prompt_tokens(),

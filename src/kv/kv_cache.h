@@ -172,6 +172,8 @@ class KvCache {
 
   // Pages that stage() could hand out now: free pages and pages kept only for reuse.
   int64_t available_pages() const;
+  // The pages among them that are kept for reuse.
+  int64_t cached_pages() const { return pool_.kept_count(); }
   // Pages that `count` more entries of this sequence would need, a copy of a shared page included.
   int64_t pages_needed(const KvSequence& sequence, int count) const;
 

@@ -23,8 +23,10 @@
 #include "engine/engine_parts.h"
 #include "open/default_sampling.h"
 #include "platform/machine_memory.h"
+#include "platform/machine_names.h"
 #include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
+#include "server/http/router.h"
 #include "server/http/service.h"
 #include "server/http/tls_context.h"
 #include "server/notify.h"
@@ -42,7 +44,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
                                 .stream_bytes = parts.limits.stream_bytes};
   return {.options = parts.options,
           .limits = parts.limits,
-          .hosts = AllowedHosts(parts.options.host, parts.options.allowed_hosts),
+          .hosts = AllowedHosts(parts.options.host, parts.options.allowed_hosts, machine_names()),
           .keys = std::move(keys),
           .tls = std::move(tls),
           .chat_html = std::move(parts.chat_html),
@@ -61,6 +63,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
 ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
   ServedModel model = served_model(engine.parts());
   model.name = parts.model_name;
+  model.aliases = parts.model_aliases;
   model.created = std::time(nullptr);
   model.template_values = parts.template_values;
   model.thinking_budget = parts.thinking_budget;
@@ -275,10 +278,13 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
+  OUTRIDER_RETURN_IF_ERROR(check_routes(parts.options.no_log_routes));
   OUTRIDER_TRY(ApiKeys keys, ApiKeys::collect(parts.options.api_key_file, parts.options.api_keys));
   OUTRIDER_TRY(auto tls, tls_context(parts.options.certificate, parts.options.certificate_key));
   auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys), std::move(tls));
   OUTRIDER_RETURN_IF_ERROR(impl->listener.open());
+  if (impl->service.keys.has_short())
+    log_warning("--api-key is short and can be guessed; programs of this machine are not kept out by it");
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
@@ -286,6 +292,7 @@ int Server::port() const { return impl_->listener.port(); }
 
 std::string Server::url() const {
   const std::string& host = impl_->service.options.host;
+  if (const std::string path = socket_path(host); !path.empty()) return "unix:" + path;
   const bool is_v6 = host.find(':') != std::string::npos;
   return fmt::format("{}://{}{}{}:{}", impl_->service.tls == nullptr ? "http" : "https", is_v6 ? "[" : "",
                      host, is_v6 ? "]" : "", port());

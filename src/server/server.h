@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chat_template/chat_template.h"
 #include "config/settings.h"
@@ -27,6 +28,7 @@ struct ServerParts {
   std::shared_ptr<const std::string> ready_note =
       {};  // for the line that says so, written by `open`; null: none
   std::string model_name;
+  std::vector<std::string> model_aliases = {};  // further names in requests
   int max_batch = 1;                            // sequences per step of the engine
   SamplingParams sampling;                      // defaults below the requests' and the model's
   SamplingChoices sampling_choices;             // options that override the defaults of the model
@@ -47,8 +49,8 @@ class Server {
   static Result<std::unique_ptr<Server>> listen(ServerParts parts);
   ~Server();  // not while run() runs
 
-  int port() const;
-  std::string url() const;  // "http://127.0.0.1:8000"; https with a certificate
+  int port() const;         // 0: a UNIX socket
+  std::string url() const;  // "http://127.0.0.1:8000"; https with a certificate; "unix:/run/outrider.sock"
 
   // Serves on this thread until drained or stopped. Error: the model could not be opened, the engine cannot
   // go on, or there is no memory for the threads.

@@ -100,8 +100,9 @@ TEST_F(ProgramTest, ServeTakesCommandsOfLlamaServerAndVllm) {
 }
 
 TEST_F(ProgramTest, WhatWouldChangeTheOutputIsRefused) {
-  expect_refused("serve --lora adapter.gguf", 2, "unknown option '--lora'");
-  expect_refused("serve --dtype half", 2, "--dtype: expected auto, bfloat16, float32, found 'half'");
+  expect_refused("serve --lora adapter.gguf", 2, "--lora: is not supported here: adapters are not read");
+  expect_refused("serve --dtype int8", 2,
+                 "--dtype: expected auto, bfloat16, float32, float, half, float16, found 'int8'");
   expect_refused("serve --speculative-algorithm NGRAM --speculative-accept-threshold-acc 0.5", 2,
                  "found '0.5'");
 }

@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,13 @@ TestClient::TestClient(int port, const std::string& from, int receive_buffer)
       connect(fd_, reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0) {
     close();
   }
+}
+
+TestClient::TestClient(const std::string& socket) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  sockaddr_un peer = {};
+  peer.sun_family = AF_UNIX;
+  socket.copy(peer.sun_path, sizeof(peer.sun_path) - 1);
+  if (connect(fd_, reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0) close();
 }
 
 TestClient::~TestClient() { close(); }

@@ -32,6 +32,7 @@ struct TestAnswer {
 class TestClient {
  public:
   explicit TestClient(int port, const std::string& from = "127.0.0.1", int receive_buffer = 0);
+  explicit TestClient(const std::string& socket);  // the path of a UNIX socket
   ~TestClient();
   // Speaks TLS from now on, with a server that has its certificate in the PEM file `authority`. False: the
   // handshake failed.

@@ -58,6 +58,20 @@ TEST(Server, RefusesAPublicAddressWithoutKeys) {
   EXPECT_NE(server.error().message.find("--api-key-file"), std::string::npos) << server.error().message;
 }
 
+TEST(Server, ShortKeysAreForThisMachine) {
+  TestServer server([](ServerParts& parts) { parts.options.api_keys = {"sk-test"}; });
+  ASSERT_TRUE(server.wait_until_ready());
+  EXPECT_EQ(server.client().get("/v1/models").status, 401);
+  EXPECT_EQ(server.client().get("/v1/models", "Authorization: Bearer sk-test\r\n").status, 200);
+  ServerParts parts;
+  parts.options.host = "0.0.0.0";
+  parts.options.port = 0;
+  parts.options.api_keys = {"sk-test"};
+  const auto refused = Server::listen(std::move(parts));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("16 characters"), std::string::npos) << refused.error().message;
+}
+
 TEST(Server, RefusesKeysThatOthersCanRead) {
   const KeyFile keys("0123456789abcdef-one\n");
   std::filesystem::permissions(keys.path(), std::filesystem::perms::others_read,

@@ -26,7 +26,7 @@ namespace outrider {
 namespace {
 
 std::string model_name(const Settings& settings, const std::filesystem::path& model) {
-  if (!settings.server.model_name.empty()) return settings.server.model_name;
+  if (!settings.server.model_names.empty()) return settings.server.model_names.front();
   if (!settings.model_name.empty()) return settings.model_name;
   const std::filesystem::path path = model.lexically_normal();
   const std::filesystem::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
@@ -72,6 +72,8 @@ Status run_serve(const Settings& settings) {
     return Engine::assemble(std::move(opened));
   };
   parts.model_name = model_name(settings, names.options.model);
+  if (!settings.server.model_names.empty())
+    parts.model_aliases.assign(settings.server.model_names.begin() + 1, settings.server.model_names.end());
   parts.max_batch = names.options.max_batch;
   parts.sampling = settings.request.sampling;
   parts.sampling_choices = given_choices(settings);

@@ -22,6 +22,8 @@ struct ApiLimits {
   int messages = 4096;
   int tools = 1024;
   int grammar_bytes = 256 << 10;
+  int64_t default_tokens = 0;  // output of a request that names no number; 0 or less: the rest of the context
+  int64_t output_tokens = 0;   // the most that a request may ask for; 0: as many as the context holds
 };
 
 }  // namespace outrider

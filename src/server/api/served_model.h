@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat_template/abilities.h"
@@ -17,8 +19,9 @@ namespace outrider {
 // The properties of the model that are needed to answer requests. Immutable and shared between threads. The
 // engine owns the objects that it points to and must outlive it.
 struct ServedModel {
-  std::string name;     // "model" of the API
-  int64_t created = 0;  // Unix time of loading
+  std::string name;                       // "model" of the API
+  std::vector<std::string> aliases = {};  // names by which requests may ask for it, too
+  int64_t created = 0;                    // Unix time of loading
   EngineInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   const ChatTemplate* chat_template = nullptr;  // null: none; set by set_template()
@@ -38,6 +41,9 @@ struct ServedModel {
   StateTraits states = {};                          // for clients that draft
   SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // defaults of requests
 
+  bool is_named(std::string_view given) const {
+    return given == name || std::ranges::find(aliases, given) != aliases.end();
+  }
   // Replaces the template, which must outlive this; null: none.
   void set_template(const ChatTemplate* given);
 };

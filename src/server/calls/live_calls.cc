@@ -201,6 +201,7 @@ void LiveCalls::release_held(LiveCall& call) {
 void LiveCalls::finish(LiveCall& call) {
   const double seconds = (now_ms() - call.arrived_ms) / 1e3;
   metrics_->on_call(seconds);
+  if (!call.client.key.empty()) metrics_->on_key(call.client.key, call.totals);
   mean_call_seconds_ = mean_call_seconds_ == 0 ? seconds : 0.9 * mean_call_seconds_ + 0.1 * seconds;
   call.is_finished = true;
   const auto taken = calls_.extract(call.number);
@@ -208,12 +209,16 @@ void LiveCalls::finish(LiveCall& call) {
 }
 
 void LiveCalls::log(const LiveCall& call, double seconds) const noexcept try {
+  if (!call.is_logged) return;
   log_request({.id = call.request_id,
                .method = call.method,
                .route = call.route,
                .status = call.status,
                .total_ms = seconds * 1e3,
                .error = call.error ? call.error->message : "",
+               .client = call.client,
+               .model = call.model,
+               .streams = call.generation ? std::optional(call.generation->streams()) : std::nullopt,
                .call = call.totals});
 } catch (const std::exception&) {  // without memory for its line the call ends all the same
   log_failure("line_lost", std::current_exception());
@@ -238,13 +243,30 @@ bool LiveCalls::cancel(std::string_view id, uint64_t scope, EngineLoop& engine) 
   return is_found;
 }
 
-void LiveCalls::abort_all(const ApiError& error, EngineLoop* engine) {
+void LiveCalls::abort(LiveCall& call, const ApiError& error, EngineLoop* engine) {
+  call.error = error;
+  call.status = error.status;
+  if (engine != nullptr && call.unfinished > 0) engine->cancel(call.number);
+  wake(call);
+}
+
+void LiveCalls::expire(double before_ms, const ApiError& error, EngineLoop& engine) {
   for (const auto& [number, call] : calls_) {
-    call->error = error;
-    call->status = error.status;
-    if (engine != nullptr && call->unfinished > 0) engine->cancel(number);
-    wake(*call);
+    if (!call->has_time_limit || call->error || call->is_abandoned || call->arrived_ms >= before_ms) continue;
+    abort(*call, error, &engine);
   }
+}
+
+void LiveCalls::abort_all(const ApiError& error, EngineLoop* engine) {
+  for (const auto& [number, call] : calls_) abort(*call, error, engine);
+}
+
+int LiveCalls::load_of(uint64_t scope) const {
+  int load = 0;
+  for (const auto& [number, call] : calls_) {
+    if (call->scope == scope) load += std::max(1, static_cast<int>(call->unfinished));
+  }
+  return load;
 }
 
 void LiveCalls::end_all() {

@@ -28,6 +28,10 @@ struct LiveCall {
   std::string route;
   uint64_t scope = 0;
   double arrived_ms = 0;
+  RequestClient client = {};
+  std::string model = {};      // the served name, for the log
+  bool is_logged = true;       // its line is written
+  bool has_time_limit = true;  // --request-timeout ends it
 
   std::unique_ptr<GenerationCall> generation;
   std::string events;             // rendered events that the writer has not taken yet
@@ -80,6 +84,8 @@ class LiveCalls {
 
   // Cancels all calls of `scope` with this id. False: there is none.
   bool cancel(std::string_view id, uint64_t scope, EngineLoop& engine);
+  // Ends the calls that arrived before this time, on the clock of now_ms(), and have a time limit.
+  void expire(double before_ms, const ApiError& error, EngineLoop& engine);
   // Ends every call with this error.
   void abort_all(const ApiError& error, EngineLoop* engine);
   // Forgets the calls whose end nobody waits for any more, and writes their lines.
@@ -88,10 +94,13 @@ class LiveCalls {
   bool empty() const { return calls_.empty(); }
   int preparing() const { return preparing_; }
   int load() const { return preparing_ + sequences_; }
+  // The part of load() that calls with this key's scope make.
+  int load_of(uint64_t scope) const;
 
  private:
   void take(LiveCall& call, CallUpdate& update);
   void fail(LiveCall& call, ApiError error);
+  static void abort(LiveCall& call, const ApiError& error, EngineLoop* engine);
   void on_progress(LiveCall& call, int choice, ChoiceDelta delta);
   void add(LiveCall& call, int choice, ChoiceDelta delta);
   void finish(LiveCall& call);

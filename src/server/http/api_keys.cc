@@ -15,11 +15,29 @@
 
 #include "base/check.h"
 #include "base/white_space.h"
+#include "server/http/request_header.h"
 
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxFile = 1 << 20;
+constexpr size_t kMaxName = 64;
+
+struct NamedKey {
+  std::string_view key;
+  std::string_view name;  // empty: none
+};
+
+// "KEY NAME" or "KEY".
+NamedKey parts_of(std::string_view line) {
+  const size_t end = std::min(line.find_first_of(" \t"), line.size());
+  return {line.substr(0, end), trimmed(line.substr(end))};
+}
+
+bool is_key(std::string_view key, size_t min_length) {
+  const auto is_visible = [](char c) { return c > 0x20 && c < 0x7f; };
+  return key.size() >= min_length && key.size() <= 512 && std::all_of(key.begin(), key.end(), is_visible);
+}
 
 }  // namespace
 
@@ -30,21 +48,28 @@ ApiKeys::Digest ApiKeys::digest_of(std::string_view key) {
   return digest;
 }
 
-Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view name) {
+Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view name, size_t min_length) {
   ApiKeys keys;
   for (int line = 1; !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view key = trimmed(text.substr(0, end));
+    const std::string_view content = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (key.empty() || key.front() == '#') continue;
-    const auto is_visible = [](char c) { return c > 0x20 && c < 0x7f; };
-    if (key.size() < kMinLength || key.size() > 512 || !std::all_of(key.begin(), key.end(), is_visible)) {
+    if (content.empty() || content.front() == '#') continue;
+    const auto [key, key_name] = parts_of(content);
+    if (!is_key(key, min_length)) {
       return input_error(
           fmt::format("{}:{}: expected a key of {} to 512 visible ASCII characters without spaces; openssl "
                       "rand -hex 32 makes one",
-                      name, line, kMinLength));
+                      name, line, min_length));
     }
+    if (!key_name.empty() && (key_name.size() > kMaxName || !is_request_id(key_name))) {
+      return input_error(
+          fmt::format("{}:{}: expected a name of at most {} letters, digits and ._- after the key", name,
+                      line, kMaxName));
+    }
+    keys.has_short_ = keys.has_short_ || key.size() < kMinLength;
     keys.digests_.push_back(digest_of(key));
+    keys.names_.emplace_back(key_name);
   }
   if (keys.digests_.empty())
     return input_error(fmt::format("{}: expected one key per line, found none", name));
@@ -77,19 +102,32 @@ Result<ApiKeys> ApiKeys::collect(const std::filesystem::path& file, std::span<co
     OUTRIDER_TRY(keys, read(file));
   }
   for (const std::string& text : given) {
-    OUTRIDER_TRY(const ApiKeys one, parse(text, "--api-key"));
+    OUTRIDER_TRY(const ApiKeys one, parse(text, "--api-key", 1));
+    keys.has_short_ = keys.has_short_ || one.has_short_;
     keys.digests_.insert(keys.digests_.end(), one.digests_.begin(), one.digests_.end());
+    keys.names_.insert(keys.names_.end(), one.names_.begin(), one.names_.end());
   }
   return keys;
 }
 
-std::optional<uint64_t> ApiKeys::scope_of(std::string_view key) const {
-  const Digest digest = digest_of(key);
-  unsigned found = 0;
-  for (const Digest& known : digests_) {
-    found |= static_cast<unsigned>(CRYPTO_memcmp(known.data(), digest.data(), digest.size()) == 0);
+// Compares with all digests, so that the time does not tell which one is alike.
+size_t ApiKeys::find(const Digest& digest) const {
+  size_t found = digests_.size();
+  for (size_t i = 0; i < digests_.size(); ++i) {
+    const bool is_same = CRYPTO_memcmp(digests_[i].data(), digest.data(), digest.size()) == 0;
+    found = is_same ? i : found;
   }
-  if (found == 0) return std::nullopt;
+  return found;
+}
+
+std::string ApiKeys::name_of(std::string_view key) const {
+  const size_t place = find(digest_of(key));
+  if (place == digests_.size()) return {};
+  return names_[place].empty() ? fmt::format("key-{}", place + 1) : names_[place];
+}
+
+std::optional<uint64_t> ApiKeys::scope_of(std::string_view key) const {
+  if (find(digest_of(key)) == digests_.size()) return std::nullopt;
   const std::string tagged = "outrider prefix cache\n" + std::string(key);
   const Digest scope_digest = digest_of(tagged);
   uint64_t scope = 0;

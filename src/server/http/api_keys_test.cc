@@ -19,6 +19,17 @@ TEST(ApiKeys, EachHasItsOwnScope) {
   EXPECT_NE(*one, *two);
 }
 
+TEST(ApiKeys, HaveNamesForTheLog) {
+  const auto keys = ApiKeys::parse("0123456789abcdef-one team-a\n0123456789abcdef-two\n", "keys");
+  ASSERT_TRUE(keys.ok()) << keys.error().message;
+  EXPECT_EQ(keys->name_of("0123456789abcdef-one"), "team-a");
+  EXPECT_EQ(keys->name_of("0123456789abcdef-two"), "key-2");
+  EXPECT_EQ(keys->name_of("0123456789abcdef-three"), "");
+  EXPECT_FALSE(keys->scope_of("0123456789abcdef-one team-a"));
+  EXPECT_FALSE(ApiKeys::parse("0123456789abcdef-one team a\n", "keys").ok());
+  EXPECT_FALSE(ApiKeys::parse("0123456789abcdef-one " + std::string(65, 'a'), "keys").ok());
+}
+
 TEST(ApiKeys, NothingElseOpens) {
   const auto keys = ApiKeys::parse("0123456789abcdef-one", "keys");
   ASSERT_TRUE(keys.ok());
@@ -35,10 +46,19 @@ TEST(ApiKeys, KeysGivenOneByOneOpenToo) {
   ASSERT_TRUE(keys.ok()) << keys.error().message;
   EXPECT_TRUE(keys->scope_of(given[0]) && keys->scope_of(given[1]));
   EXPECT_FALSE(ApiKeys::collect({}, {})->required());
-  const std::vector<std::string> weak = {"secret"};
-  const auto refused = ApiKeys::collect({}, weak);
+  EXPECT_FALSE(keys->has_short());
+  const std::vector<std::string> wrong = {"sec ret key"};
+  const auto refused = ApiKeys::collect({}, wrong);
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().message.find("secret"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(refused.error().message.find("ret"), std::string::npos) << refused.error().message;
+}
+
+TEST(ApiKeys, ShortOnesAreKnownAsSuch) {
+  const std::vector<std::string> given = {"sk-test"};
+  const auto keys = ApiKeys::collect({}, given);
+  ASSERT_TRUE(keys.ok()) << keys.error().message;
+  EXPECT_TRUE(keys->has_short());
+  EXPECT_TRUE(keys->scope_of("sk-test"));
 }
 
 TEST(ApiKeys, ErrorsNameTheLineAndNotTheKey) {

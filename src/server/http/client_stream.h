@@ -3,7 +3,7 @@
 #pragma once
 
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core/role.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
@@ -18,7 +18,7 @@ namespace outrider {
 // The bytes of one client, plain or in TLS: a stream for the operations of Asio and Beast.
 class ClientStream {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  using Socket = boost::asio::generic::stream_protocol::socket;  // of TCP or of a UNIX socket
   using SecureSocket = boost::beast::ssl_stream<Socket>;
   using executor_type = Socket::executor_type;
   using Code = boost::system::error_code;

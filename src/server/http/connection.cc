@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
@@ -43,7 +44,7 @@ Connection::Connection(Service* service, Socket socket, std::string address)
       address_(std::move(address)),
       wake_(stream_.get_executor()) {
   boost::system::error_code ignored;
-  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);  // UNIX sockets have none
   ++service_->connections;
 }
 

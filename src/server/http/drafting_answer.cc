@@ -227,6 +227,11 @@ void DraftingConnection::take(const OpenMessage& message) {
                                                   "with that tokenizer");
   }
   if (message.prompt.empty()) return fail(RemoteErrorCode::kRefused, "the prompt is empty");
+  if (const int64_t limit = service().options.max_tokens_limit; limit > 0 && message.max_tokens > limit) {
+    return fail(RemoteErrorCode::kRefused, "expected at most " + std::to_string(limit) +
+                                               " tokens of output, found " +
+                                               std::to_string(message.max_tokens));
+  }
   if (const std::string refusal = crowd(); !refusal.empty()) return fail(RemoteErrorCode::kBusy, refusal);
   if (message.states != StateType::kNone && message.head != service().model.states.head) {
     return fail(
@@ -264,6 +269,10 @@ void DraftingConnection::open(const OpenMessage& message) {
   call.route = exchange_.admission.match.row->pattern;
   call.scope = exchange_.admission.scope;
   call.arrived_ms = now_ms();
+  call.client = client_of(exchange_);
+  call.model = model.name;
+  call.is_logged = is_logged(exchange_);
+  call.has_time_limit = false;  // a session lasts as long as its client wants
   auto generation = std::make_unique<DraftingCall>(message, std::move(limits), call.scope);
   auto entry = std::make_shared<DraftingEntry>(DraftingEntry{.generation = generation.get()});
   call.generation = std::move(generation);

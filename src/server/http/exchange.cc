@@ -3,18 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/beast/http/status.hpp>
 #include <iterator>
 #include <optional>
 
 #include "base/clock.h"
+#include "server/http/router.h"
 
 namespace outrider {
 
 namespace http = boost::beast::http;
 
 Reply error_reply(const Exchange& exchange, const ApiError& error) {
-  const auto path = request_path(exchange.header.target);
+  const auto path = served_path(exchange.connection->service().options, exchange.header.target);
   const bool is_messages = path && (path->starts_with("/v1/messages") || path->starts_with("/messages"));
   const bool is_ollama = path && path->starts_with("/api/");
   return error_reply(error, is_messages ? ErrorForm::kAnthropic
@@ -30,6 +32,7 @@ std::string header_text(const Exchange& exchange, const Reply& reply, int64_t le
   const auto append = [&text](std::string_view name, std::string_view value) {
     fmt::format_to(std::back_inserter(text), "{}: {}\r\n", name, value);
   };
+  if (exchange.header.trace) append("Traceparent", exchange.header.trace->header());
   append("Connection", exchange.keeps_alive ? "keep-alive" : "close");
   if (!reply.content_type.empty()) append("Content-Type", reply.content_type);
   if (length >= 0 && reply.status != 204) {
@@ -42,7 +45,7 @@ std::string header_text(const Exchange& exchange, const Reply& reply, int64_t le
   const std::string origin = allowed_origin(exchange.connection->service().options, exchange.header.origin);
   if (!origin.empty()) {
     append("Access-Control-Allow-Origin", origin);
-    append("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    append("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Traceparent");
     append("Vary", "Origin");
   }
   for (const auto& [name, value] : reply.headers) append(name, value);
@@ -59,15 +62,41 @@ Connection::Task<bool> send_unlogged(Exchange& exchange, const Reply& reply) {
   co_return co_await exchange.connection->write(text);
 }
 
-Connection::Task<bool> send(Exchange& exchange, const Reply& reply) {
-  const auto* row = exchange.admission.match.row;
+RequestClient client_of(const Exchange& exchange) {
+  return {.address = exchange.connection->address(),
+          .key = exchange.admission.key_name,
+          .trace = exchange.header.trace};
+}
+
+bool is_logged(const Exchange& exchange) {
+  const RouteRow* row = exchange.admission.match.row;
+  const auto& routes = exchange.connection->service().options.no_log_routes;
+  return row == nullptr ||
+         std::ranges::none_of(routes, [row](const std::string& name) { return is_route(*row, name); });
+}
+
+namespace {
+
+// The line of a request that no call has.
+void log_reply(const Exchange& exchange, const Reply& reply) {
+  if (!is_logged(exchange)) return;
+  const RouteRow* row = exchange.admission.match.row;
   log_request({.id = exchange.client_id,
                .method = row == nullptr ? "" : std::string(row->method),
                .route = row == nullptr ? "" : std::string(row->pattern),
                .status = reply.status,
                .total_ms = now_ms() - exchange.arrived_ms,
                .error = reply.error,
+               .client = client_of(exchange),
+               .model = row != nullptr && row->is_queued() ? exchange.connection->service().model.name : "",
+               .streams = std::nullopt,
                .call = std::nullopt});
+}
+
+}  // namespace
+
+Connection::Task<bool> send(Exchange& exchange, const Reply& reply) {
+  log_reply(exchange, reply);
   co_return co_await send_unlogged(exchange, reply);
 }
 

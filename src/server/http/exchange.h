@@ -32,6 +32,11 @@ std::string header_text(const Exchange& exchange, const Reply& reply, int64_t le
 // The answer to a request that fails, in the form that clients of its path expect.
 Reply error_reply(const Exchange& exchange, const ApiError& error);
 
+// The sender of the request, for the log.
+RequestClient client_of(const Exchange& exchange);
+// Whether the request gets a line in the log.
+bool is_logged(const Exchange& exchange);
+
 // Sends the whole answer and logs it. False: the connection is broken.
 Connection::Task<bool> send(Exchange& exchange, const Reply& reply);
 // For calls, which LiveCalls logs when they are finished.

@@ -47,27 +47,30 @@ std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) 
 }  // namespace
 
 Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header) {
-  const std::optional<std::string> path = request_path(header.target);
+  const std::optional<std::string> path = served_path(service.options, header.target);
   if (!path) return refusal({.message = "expected a path such as /v1/models, found another request target"});
   if (auto refused = check_host_count(header)) return *std::move(refused);
   RouteMatch match = match_route(header.method, *path);
   // Health probes know neither host names nor keys.
   const bool is_public = match.row != nullptr && match.row->is_public;
-  uint64_t scope = 0;
+  Admission admission;
   if (!is_public) {
     if (auto refused = check_host(service, header)) return *std::move(refused);
     if (service.keys.required()) {
-      const std::optional<uint64_t> found = service.keys.scope_of(
-          header.authorization.empty() ? header.api_key : credential(header.authorization));
+      const std::string key =
+          header.authorization.empty() ? header.api_key : credential(header.authorization);
+      const std::optional<uint64_t> found = service.keys.scope_of(key);
       if (!found) {
         return refusal({.status = 401,
                         .type = "authentication_error",
                         .message = "expected a known key in Authorization: Bearer KEY or x-api-key: KEY",
                         .code = "invalid_api_key"});
       }
-      scope = *found;
+      admission.scope = *found;
+      admission.key_name = service.keys.name_of(key);
     }
   }
+  if (!service.options.has_chat_page && path == "/") match = {};
   if (match.row == nullptr) {
     if (match.allowed.empty()) {
       return refusal(
@@ -94,7 +97,30 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
   if (match.row->is_queued() && service.calls.is_full()) {
     return refusal(queue_full_error(service));
   }
-  return Admission{.match = std::move(match), .scope = scope};
+  if (std::holds_alternative<ParseFunction>(match.row->function)) {
+    if (auto crowd = key_crowd(service, admission.scope, 1)) return refusal(*std::move(crowd));
+  }
+  admission.match = std::move(match);
+  return admission;
+}
+
+std::optional<std::string> served_path(const ServerOptions& options, std::string_view target) {
+  std::optional<std::string> path = request_path(target);
+  const std::string& root = options.root_path;
+  if (path && !root.empty() && path->starts_with(root + "/")) path->erase(0, root.size());
+  return path;
+}
+
+std::optional<ApiError> key_crowd(const Service& service, uint64_t scope, int sequences) {
+  const int limit = service.options.max_running_per_key;
+  if (limit == 0 || service.calls.load_of(scope) + sequences <= limit) return std::nullopt;
+  return ApiError{.status = 429,
+                  .type = "rate_limit_error",
+                  .message = "this key has " + std::to_string(service.calls.load_of(scope)) +
+                             " requests in progress, and the server allows " + std::to_string(limit) +
+                             " of one key",
+                  .code = "key_busy",
+                  .retry_after = service.calls.retry_after()};
 }
 
 ApiError queue_full_error(const Service& service) {

@@ -8,6 +8,7 @@
 #include "server/api/api_error.h"
 #include "server/http/router.h"
 #include "server/http/service.h"
+#include "server/telemetry/trace_context.h"
 
 namespace outrider {
 
@@ -25,11 +26,13 @@ struct RequestHeader {
   std::string origin;
   std::string preflight_headers;  // the headers that a preflight asks for
   std::string request_id;         // empty: none, or one that is_request_id() rejects
+  std::optional<TraceContext> trace;
 };
 
 struct Admission {
   RouteMatch match;
-  uint64_t scope = 0;  // Request::cache_scope
+  uint64_t scope = 0;         // Request::cache_scope
+  std::string key_name = {};  // empty: the server has no keys, or the route asks for none
 };
 
 struct Refusal {
@@ -40,7 +43,12 @@ struct Refusal {
 // Checks a request before its body is read, in this order: host, key, route, content type, phase, queue.
 Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header);
 
+// The path of a request target without --root-path. nullopt: as of request_path().
+std::optional<std::string> served_path(const ServerOptions& options, std::string_view target);
+
 ApiError queue_full_error(const Service& service);
+// Why a key, by its scope, may not have `sequences` more at a time; nullopt: it may.
+std::optional<ApiError> key_crowd(const Service& service, uint64_t scope, int sequences);
 
 // The value of Access-Control-Allow-Headers for a preflight: the headers it asks for, since the headers of an
 // SDK are not known beforehand; a usual list if it asks for none or for no valid names.

@@ -32,6 +32,9 @@ CallPointer open_call(Exchange& exchange) {
   call.route = exchange.admission.match.row->pattern;
   call.scope = exchange.admission.scope;
   call.arrived_ms = exchange.arrived_ms;
+  call.client = client_of(exchange);
+  call.model = exchange.connection->service().model.name;
+  call.is_logged = is_logged(exchange);
   CallPointer opened = exchange.connection->service().calls.open(std::move(call));
   opened->wake = [connection = exchange.connection] { connection->wake(); };
   return opened;
@@ -65,6 +68,8 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   context.model = &service.model;
   context.responses = &service.responses;
   context.limits.sequences = service.calls.limit();
+  context.limits.default_tokens = service.options.default_max_tokens;
+  context.limits.output_tokens = service.options.max_tokens_limit;
   context.id = exchange.id;
   context.created = std::time(nullptr);
   context.random_seed = random_seed();
@@ -158,10 +163,13 @@ Connection::Task<bool> generate(Exchange& exchange, CallPointer call) {
     const Reply reply = error_reply(exchange, *error ? **error : *call->error);
     co_return co_await send(exchange, reply);
   }
-  if (!service.calls.submit(*call, *service.engine)) {
+  const auto more = static_cast<int>(call->generation->requests().size()) - 1;  // the call counts already
+  std::optional<ApiError> crowd = key_crowd(service, call->scope, more);
+  if (!crowd && !service.calls.submit(*call, *service.engine)) crowd = queue_full_error(service);
+  if (crowd) {
     service.calls.close(*call);
     call->is_finished = true;
-    const Reply reply = error_reply(exchange, queue_full_error(service));
+    const Reply reply = error_reply(exchange, *crowd);
     co_return co_await send(exchange, reply);
   }
   co_await wait_for_engine(exchange, *call);

@@ -2,11 +2,19 @@
 #include "server/http/listener.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstring>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +30,27 @@ using Code = boost::system::error_code;
 
 constexpr auto kSweepInterval = std::chrono::milliseconds(100);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // pause when file descriptors ran out
+
+using UnixProtocol = asio::local::stream_protocol;
+
+// Precondition: an endpoint of TCP.
+tcp::endpoint tcp_endpoint(const asio::generic::stream_protocol::endpoint& generic) {
+  tcp::endpoint endpoint;
+  std::memcpy(endpoint.data(), generic.data(), generic.size());
+  return endpoint;
+}
+
+std::string address_text(const asio::generic::stream_protocol::endpoint& peer) {
+  return peer.protocol().family() == AF_UNIX ? "unix" : tcp_endpoint(peer).address().to_string();
+}
+
+// Whether a server listens on the socket. One that ended without removing it does not.
+bool is_served(asio::io_context& io, const UnixProtocol::endpoint& endpoint) {
+  UnixProtocol::socket socket(io);
+  Code error;
+  socket.connect(endpoint, error);
+  return !error;
+}
 
 void log_exception(const std::exception_ptr& exception) {
   if (exception != nullptr) log_failure("connection_failed", exception);
@@ -68,14 +97,26 @@ class Listener::Running {
 Listener::Listener(asio::io_context* io, Service* service)
     : io_(io), service_(service), acceptor_(*io), sweep_(*io) {}
 
+Listener::~Listener() { remove_socket(); }
+
+void Listener::remove_socket() {
+  if (!path_.empty()) ::unlink(std::exchange(path_, {}).c_str());
+}
+
 Status Listener::open() {
+  const std::string& host = service_->options.host;
+  const std::string path = socket_path(host);
+  return path.empty() ? open_address(host == "localhost" ? "127.0.0.1" : host) : open_socket(path);
+}
+
+Status Listener::open_address(const std::string& host) {
   const ServerOptions& options = service_->options;
-  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
   Code error;
   const auto address = asio::ip::make_address(host, error);
   if (error) {
-    return usage_error(
-        fmt::format("--host: expected an address such as 127.0.0.1 or ::1, found '{}'", options.host));
+    return usage_error(fmt::format(
+        "--host: expected an address such as 127.0.0.1 or ::1, or the path of a UNIX socket, found '{}'",
+        options.host));
   }
   const bool is_local = address.is_loopback() ||
                         (address.is_v6() && address.to_v6().is_v4_mapped() &&
@@ -86,7 +127,38 @@ Status Listener::open() {
                     "listen on 127.0.0.1",
                     host));
   }
-  const tcp::endpoint endpoint(address, static_cast<uint16_t>(options.port));
+  if (!is_local && service_->keys.has_short()) {
+    return usage_error(fmt::format(
+        "--host {} can be reached by others: expected keys of at least {} characters, found a shorter "
+        "--api-key; openssl rand -hex 32 makes one",
+        host, ApiKeys::kMinLength));
+  }
+  error = bind(tcp::endpoint(address, static_cast<uint16_t>(options.port)));
+  if (error)
+    return io_error(fmt::format("cannot listen on {} port {}: {}; choose another --port or --host", host,
+                                options.port, error.message()));
+  port_ = tcp_endpoint(acceptor_.local_endpoint()).port();
+  return {};
+}
+
+// The permissions of the file decide who connects, so keys are not required.
+Status Listener::open_socket(const std::string& path) {
+  if (path.size() >= sizeof(sockaddr_un::sun_path))
+    return usage_error(fmt::format("--host: expected a path of fewer than {} bytes, found {}",
+                                   sizeof(sockaddr_un::sun_path), path.size()));
+  const UnixProtocol::endpoint endpoint(path);
+  std::error_code ignored;
+  if (std::filesystem::is_socket(path, ignored) && !is_served(*io_, endpoint)) ::unlink(path.c_str());
+  const Code error = bind(endpoint);
+  if (error)
+    return io_error(
+        fmt::format("cannot listen on the UNIX socket {}: {}; choose another --host", path, error.message()));
+  path_ = path;
+  return {};
+}
+
+Code Listener::bind(const Protocol::endpoint& endpoint) {
+  Code error;
   acceptor_.open(endpoint.protocol(), error);
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
   // Accepted sockets inherit this option.
@@ -94,11 +166,7 @@ Status Listener::open() {
     acceptor_.set_option(asio::socket_base::send_buffer_size(service_->limits.send_buffer_bytes), error);
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  if (error)
-    return io_error(fmt::format("cannot listen on {} port {}: {}; choose another --port or --host", host,
-                                options.port, error.message()));
-  port_ = acceptor_.local_endpoint().port();
-  return {};
+  return error;
 }
 
 void Listener::start() {
@@ -117,6 +185,7 @@ void Listener::stop() {
   service_->is_closing = true;
   Code ignored;
   acceptor_.close(ignored);
+  remove_socket();
   const std::vector<Connection*> connections(connections_.begin(), connections_.end());
   for (Connection* connection : connections) {
     if (connection->is_idle()) connection->close();
@@ -153,12 +222,13 @@ bool Listener::take_unless_it_fails(Socket socket) {
 
 void Listener::take(Socket socket) {
   Code error;
-  const tcp::endpoint peer = socket.remote_endpoint(error);
+  const Protocol::endpoint peer = socket.remote_endpoint(error);
   if (error) return;
-  const std::string address = peer.address().to_string();
+  const std::string address = address_text(peer);
   const ServerOptions& options = service_->options;
   const auto count = by_address_.find(address);
-  const int same_address = count == by_address_.end() ? 0 : count->second;
+  // Behind a UNIX socket there is one client, a proxy.
+  const int same_address = count == by_address_.end() || !path_.empty() ? 0 : count->second;
   if (service_->connections >= options.max_connections ||
       same_address >= options.max_connections_per_address) {
     service_->metrics.on_drop(DropReason::kTooMany);
@@ -204,7 +274,19 @@ void Listener::check_deadlines() {
   const auto now = Connection::Clock::now();
   for (Connection* connection : connections_) connection->check_deadline(now);
   service_->calls.cancel_abandoned(*service_->engine);
+  expire_calls();
   expire_sessions();
+}
+
+void Listener::expire_calls() {
+  const double timeout = service_->options.request_timeout;
+  if (timeout <= 0) return;
+  const ApiError error = {
+      .status = 504,
+      .type = "timeout_error",
+      .message = fmt::format("the request took longer than {} s, the limit of this server", timeout),
+      .code = "request_timeout"};
+  service_->calls.expire(now_ms() - timeout * 1e3, error, *service_->engine);
 }
 
 // Nobody comes back to a server that shuts down.

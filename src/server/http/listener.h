@@ -3,8 +3,9 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <string>
@@ -21,6 +22,10 @@ class Listener {
  public:
   Listener(boost::asio::io_context* io, Service* service);
 
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
   Status open();
   // Starts accepting connections, and the watch over their deadlines, if they do not run. The watch starts
   // the accepting again, which an exception may end.
@@ -29,7 +34,7 @@ class Listener {
   void stop();
   void close_all();
 
-  int port() const { return port_; }
+  int port() const { return port_; }  // 0: a UNIX socket
   size_t size() const { return connections_.size(); }
 
  private:
@@ -37,17 +42,25 @@ class Listener {
   class Registration;
   class Running;
 
+  using Protocol = boost::asio::generic::stream_protocol;
+
+  Status open_address(const std::string& host);
+  Status open_socket(const std::string& path);
+  void remove_socket();
+  boost::system::error_code bind(const Protocol::endpoint& endpoint);
   Connection::Task<void> accept(std::unique_ptr<Running> running);
   Connection::Task<void> serve(std::unique_ptr<Registration> registration);
   Connection::Task<void> watch_deadlines(std::unique_ptr<Running> running);
   void check_deadlines();
   void take(Socket socket);
   bool take_unless_it_fails(Socket socket);
+  void expire_calls();
   void expire_sessions();
 
   boost::asio::io_context* io_;
   Service* service_;
-  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::basic_socket_acceptor<Protocol> acceptor_;
+  std::string path_;  // of the UNIX socket that this listener made; empty: none
   boost::asio::steady_timer sweep_;
   int port_ = 0;
   bool is_stopped_ = false;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/clock.h"
+#include "config/option_table.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/json_writer.h"
 #include "server/api/ollama/ollama_models.h"
-#include "server/http/route.h"
+#include "server/http/router.h"
 
 namespace outrider {
 namespace {
@@ -80,6 +84,73 @@ void add_sampling(JsonWriter& out, const SamplingParams& sampling) {
       .end_object();
 }
 
+// "/v1/models/{id}" as "get_v1_models_id".
+std::string operation_of(const RouteRow& row) {
+  std::string name(row.method);
+  for (const char c : row.pattern) name += c == '/' || c == '-' || c == '.' ? '_' : c;
+  std::erase_if(name, [](char c) { return c == '{' || c == '}'; });
+  return lowered(name);
+}
+
+void add_operation(JsonWriter& out, const RouteRow& row) {
+  out.key(lowered(row.method)).begin_object().member("operationId", operation_of(row));
+  if (row.is_public) out.key("security").begin_array().end_array();
+  if (row.pattern.find("{id}") != std::string_view::npos) {
+    out.key("parameters").json(R"([{"name":"id","in":"path","required":true,"schema":{"type":"string"}}])");
+  }
+  if (row.method == "POST") {
+    const bool generates = std::holds_alternative<ParseFunction>(row.function);
+    out.key("requestBody").begin_object().member("required", true).key("content").begin_object();
+    out.key("application/json").begin_object().key("schema");
+    out.json(generates ? R"({"$ref":"#/components/schemas/Generation"})" : R"({"type":"object"})");
+    out.end_object().end_object().end_object();
+  }
+  out.key("responses").json(R"({"200":{"description":"the answer"},"default":{"description":"an error"}})");
+  out.end_object();
+}
+
+// Patterns with several methods are one path.
+void add_paths(JsonWriter& out) {
+  std::map<std::string_view, std::vector<const RouteRow*>> paths;
+  for (const RouteRow& row : route_table()) paths[row.pattern].push_back(&row);
+  out.key("paths").begin_object();
+  for (const auto& [pattern, rows] : paths) {
+    out.key(pattern).begin_object();
+    for (const RouteRow* row : rows) add_operation(out, *row);
+    out.end_object();
+  }
+  out.end_object();
+}
+
+std::string_view json_type(OptionType type) {
+  switch (type) {
+    case OptionType::kFlag:
+      return "boolean";
+    case OptionType::kInteger:
+      return "integer";
+    case OptionType::kNumber:
+      return "number";
+    default:
+      return "";  // several forms
+  }
+}
+
+// The fields that all routes that generate have in common, from the table of options.
+void add_fields(JsonWriter& out) {
+  out.key("Generation").begin_object().member("type", "object").key("properties").begin_object();
+  for (const OptionRow& row : option_table()) {
+    if (row.http.name.empty() || row.http.name.find('.') != std::string_view::npos) continue;
+    out.key(row.http.name).begin_object().member("description", row.help);
+    if (const std::string_view type = json_type(row.type()); !type.empty()) out.member("type", type);
+    if (row.type() == OptionType::kNumber) {
+      const NumberRange range = http_range(row.http.name);
+      out.member("minimum", range.min).member("maximum", range.max);
+    }
+    out.end_object();
+  }
+  out.end_object().end_object();
+}
+
 Reply no_response() {
   return error_reply({.status = 404,
                       .type = "not_found_error",
@@ -102,6 +173,22 @@ Reply health(Service& service, const PlainCall&) {
       503);
   reply.headers.emplace_back("Retry-After", "2");
   return reply;
+}
+
+// OpenAPI 3.1 of the routes. Requests to a proxy's path go there.
+Reply openapi(Service& service, const PlainCall&) {
+  return object_reply([&](JsonWriter& out) {
+    out.member("openapi", "3.1.0").key("info").begin_object();
+    out.member("title", "Outrider").member("version", OUTRIDER_VERSION).end_object();
+    const std::string& root = service.options.root_path;
+    out.key("servers").begin_array().begin_object().member("url", root.empty() ? "/" : root);
+    out.end_object().end_array();
+    add_paths(out);
+    out.key("components").begin_object().key("schemas").begin_object();
+    add_fields(out);
+    out.end_object().key("securitySchemes").json(R"({"key":{"type":"http","scheme":"bearer"}})").end_object();
+    out.key("security").json(R"([{"key":[]}])");
+  });
 }
 
 Reply version(Service&, const PlainCall&) { return {.body = version_body()}; }
@@ -134,6 +221,7 @@ Reply stats(Service& service, const PlainCall&) {
         .member("max_queue", service.options.max_queue)
         .member("pages", engine.pages)
         .member("used_pages", engine.used_pages)
+        .member("cached_pages", engine.cached_pages)
         .member("steps", engine.steps)
         .member("rows", engine.rows)
         .member("prompt_tokens", engine.prompt_tokens)
@@ -194,7 +282,8 @@ Reply metrics(Service& service, const PlainCall&) {
                                         .engine = engine_status(service),
                                         .waiting_calls = service.calls.preparing(),
                                         .connections = service.connections,
-                                        .drafting_sessions = static_cast<int>(service.drafting.size())})};
+                                        .drafting_sessions = static_cast<int>(service.drafting.size()),
+                                        .process = process_usage()})};
 }
 
 Reply chat_page(Service& service, const PlainCall&) {

@@ -42,7 +42,7 @@ Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
   if (!refusal.allow.empty()) reply.headers.emplace_back("Allow", refusal.allow);
   if (refusal.error.status != 401) return reply;
   // With Basic, a browser asks for the key of the page and sends it with the page's own requests.
-  const auto path = request_path(exchange.header.target);
+  const auto path = served_path(exchange.connection->service().options, exchange.header.target);
   reply.headers.emplace_back(
       "WWW-Authenticate", path == "/" ? "Basic realm=\"outrider: any name, a key as password\"" : "Bearer");
   return reply;
@@ -67,6 +67,7 @@ void set_ids(Exchange& exchange) {
   if (!exchange.id.empty()) return;
   exchange.id = random_id();
   exchange.client_id = exchange.header.request_id.empty() ? exchange.id : exchange.header.request_id;
+  if (exchange.header.trace) exchange.header.trace->span_id = random_id().substr(0, 16);
 }
 
 // Answers bytes that are no valid request. The connection ends.

@@ -113,16 +113,26 @@ std::optional<std::string> host_name(std::string_view host) {
   return lowered(name);
 }
 
-AllowedHosts::AllowedHosts(std::string_view bound, const std::vector<std::string>& allowed)
+std::string socket_path(std::string_view host) {
+  constexpr std::string_view kPrefix = "unix:";
+  if (host.starts_with(kPrefix)) return std::string(host.substr(kPrefix.size()));
+  const bool is_path = host.find('/') != std::string_view::npos || host.ends_with(".sock");
+  return is_path ? std::string(host) : "";
+}
+
+AllowedHosts::AllowedHosts(std::string_view bound, const std::vector<std::string>& allowed,
+                           const std::vector<std::string>& machine)
     : names_{"localhost", "127.0.0.1", "::1", std::string(bound)},
-      any_address_(bound == "0.0.0.0" || bound == "::") {
+      any_address_(bound == "0.0.0.0" || bound == "::"),
+      any_name_(!socket_path(bound).empty()) {
   for (const std::string& name : allowed) names_.push_back(lowered(name));
+  names_.insert(names_.end(), machine.begin(), machine.end());
 }
 
 bool AllowedHosts::allow(std::string_view host_header) const {
   const std::optional<std::string> name = host_name(host_header);
   if (!name) return false;
-  return std::find(names_.begin(), names_.end(), *name) != names_.end() ||
+  return any_name_ || std::find(names_.begin(), names_.end(), *name) != names_.end() ||
          (any_address_ && is_address(*name));
 }
 

@@ -16,17 +16,25 @@ std::optional<std::string> request_path(std::string_view target);
 // The name in a Host header, in lower case, without port and brackets. nullopt: malformed.
 std::optional<std::string> host_name(std::string_view host);
 
+// The path of the UNIX socket that --host names: after "unix:", or a name with a slash or with ".sock" at its
+// end. Empty: it names an address.
+std::string socket_path(std::string_view host);
+
 // The host names that requests may use. Others are refused, so that a page of another site cannot reach the
 // server by pointing its own name here (DNS rebinding).
 class AllowedHosts {
  public:
   // `bound`: the address that the server listens on. If it is a wildcard, every numeric address is allowed.
-  AllowedHosts(std::string_view bound, const std::vector<std::string>& allowed);
+  // If it is a UNIX socket, every name is allowed, since no page reaches it. `machine`: the names of this
+  // machine, in lower case.
+  AllowedHosts(std::string_view bound, const std::vector<std::string>& allowed,
+               const std::vector<std::string>& machine);
   bool allow(std::string_view host_header) const;
 
  private:
   std::vector<std::string> names_;
   bool any_address_ = false;
+  bool any_name_ = false;
 };
 
 std::string lowered(std::string_view text);

@@ -34,21 +34,37 @@ TEST(HostName, RefusesMalformedOnes) {
 }
 
 TEST(AllowedHosts, KnowThisMachineAndWhatWasAllowed) {
-  const AllowedHosts names("127.0.0.1", {"My.Host"});
-  for (const char* host : {"localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "my.host:443"}) {
+  const AllowedHosts names("127.0.0.1", {"My.Host"}, {"box", "box.local", "192.168.1.7"});
+  for (const char* host : {"localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000", "my.host:443",
+                           "Box:8000", "box.local", "192.168.1.7:8000"}) {
     EXPECT_TRUE(names.allow(host)) << host;
   }
-  for (const char* host :
-       {"", "evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.evil.example"}) {
+  for (const char* host : {"", "evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.evil.example",
+                           "box.evil.example", "evil.box"}) {
     EXPECT_FALSE(names.allow(host)) << host;
   }
 }
 
 TEST(AllowedHosts, AWildcardTakesAddressesButNoNames) {
-  const AllowedHosts names("0.0.0.0", {});
+  const AllowedHosts names("0.0.0.0", {}, {});
   EXPECT_TRUE(names.allow("10.0.0.1:8000"));
   EXPECT_TRUE(names.allow("[fe80::1]"));
   EXPECT_FALSE(names.allow("evil.example"));
+}
+
+TEST(AllowedHosts, AUnixSocketTakesEveryName) {
+  const AllowedHosts names("/run/outrider.sock", {}, {});
+  EXPECT_TRUE(names.allow("upstream"));
+  EXPECT_FALSE(names.allow("a b"));
+}
+
+TEST(SocketPath, OfHosts) {
+  EXPECT_EQ(socket_path("unix:/run/a"), "/run/a");
+  EXPECT_EQ(socket_path("unix:a"), "a");
+  EXPECT_EQ(socket_path("/run/a"), "/run/a");
+  EXPECT_EQ(socket_path("a.sock"), "a.sock");
+  for (const char* host : {"", "127.0.0.1", "::1", "localhost", "example.org"})
+    EXPECT_EQ(socket_path(host), "") << host;
 }
 
 TEST(Credential, OfBearerAndBasic) {

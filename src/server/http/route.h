@@ -46,6 +46,7 @@ struct RouteRow {
 Reply chat_page(Service& service, const PlainCall& call);
 Reply health(Service& service, const PlainCall& call);
 Reply metrics(Service& service, const PlainCall& call);
+Reply openapi(Service& service, const PlainCall& call);
 Reply version(Service& service, const PlainCall& call);
 Reply stats(Service& service, const PlainCall& call);
 Reply models(Service& service, const PlainCall& call);

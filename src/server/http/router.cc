@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/router.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "base/quote.h"
 #include "remote/protocol/messages.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/ollama/ollama_calls.h"
@@ -16,8 +18,12 @@ constexpr std::string_view kPlaceholder = "{id}";
 constexpr RouteRow kRoutes[] = {
     {"GET", "/", chat_page, false},
     {"GET", "/health", health, false, true},
+    {"GET", "/healthz", health, false, true},
+    {"GET", "/v1/health", health, false, true},
+    {"GET", "/ping", health, false, true},
     {"GET", "/metrics", metrics, false},
     {"GET", "/version", version, false},
+    {"GET", "/openapi.json", openapi, false},
     {"GET", "/stats", stats, false},
     {"GET", "/v1/models", models},
     {"GET", "/v1/models/{id}", model},
@@ -89,6 +95,18 @@ RouteMatch match_exactly(std::string_view method, std::string_view path) {
 }  // namespace
 
 std::span<const RouteRow> route_table() { return kRoutes; }
+
+bool is_route(const RouteRow& row, std::string_view name) {
+  return row.pattern == name || row.pattern == "/v1" + std::string(name);
+}
+
+Status check_routes(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (std::ranges::any_of(kRoutes, [&](const RouteRow& row) { return is_route(row, name); })) continue;
+    return usage_error("--no-log-routes: expected routes such as /health,/metrics, found " + quote(name));
+  }
+  return {};
+}
 
 RouteMatch match_route(std::string_view method, std::string_view path) {
   if (method == "HEAD") method = "GET";

@@ -5,9 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "outrider/result.h"
 #include "server/http/route.h"
 
 namespace outrider {
+
+// Whether the route is called `name`, as in "/health", or "/models" for "/v1/models".
+bool is_route(const RouteRow& row, std::string_view name);
+// Error: a name that no route has.
+Status check_routes(std::span<const std::string> names);
 
 // All routes of the server.
 std::span<const RouteRow> route_table();

@@ -3,11 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace outrider {
 namespace {
 
 TEST(Router, FindsEveryRouteAndNothingElse) {
   for (const RouteRow& row : route_table()) EXPECT_EQ(match_route(row.method, row.pattern).row, &row);
+  for (const char* path : {"/healthz", "/v1/health", "/ping"}) {
+    ASSERT_NE(match_route("GET", path).row, nullptr) << path;
+    EXPECT_TRUE(match_route("GET", path).row->is_public) << path;
+  }
   EXPECT_EQ(match_route("GET", "/v1/models/org/name").argument, "org/name");
   EXPECT_EQ(match_route("POST", "/v1/requests/a-1/cancel").argument, "a-1");
   EXPECT_EQ(match_route("GET", "/v1/completions").allowed, "POST");
@@ -24,6 +31,13 @@ TEST(Router, FindsEveryRouteAndNothingElse) {
     EXPECT_EQ(match.row, nullptr) << path;
     EXPECT_EQ(match.allowed, "") << path;
   }
+}
+
+TEST(Router, KnowsRoutesByTheirNames) {
+  const std::vector<std::string> known = {"/health", "/metrics", "/models", "/v1/models"};
+  EXPECT_TRUE(check_routes(known).ok());
+  for (const std::string name : {"", "health", "/nothing", "/v1"})
+    EXPECT_FALSE(check_routes(std::vector{name}).ok()) << name;
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ const api = (() => {
 
   // The chunks of a streamed answer. The signal ends the request.
   async function chat(body, signal) {
-    const response = await fetch("/v1/chat/completions", {
+    const response = await fetch("v1/chat/completions", {
       method: "POST", signal, headers: {"Content-Type": "application/json", ...headers()}, body: JSON.stringify(body)});
     return events(await checked(response));
   }

@@ -11,7 +11,7 @@
     clearTimeout(timer);
     if (document.visibilityState !== "visible") return;
     try {
-      speculation.showStats(await api.get("/stats"));
+      speculation.showStats(await api.get("stats"));
       byId("model").classList.remove("gone");
       if (!isKnown) await Promise.all([settings.showDefaults(), settings.showModels()]);
       isKnown = true;

@@ -70,7 +70,7 @@ const settings = (() => {
 
   // Shows the defaults of the server in the empty fields.
   async function showDefaults() {
-    const {default_generation_settings: {params}} = await api.get("/props");
+    const {default_generation_settings: {params}} = await api.get("props");
     const defaults = {...params, repetition_penalty: params.repeat_penalty};
     for (const [name] of NUMBERS)
       if (defaults[name] !== undefined) byId(name).placeholder = Number(defaults[name].toPrecision(4));
@@ -78,7 +78,7 @@ const settings = (() => {
 
   // Offers the models of the server where there are several.
   async function showModels() {
-    const {data} = await api.get("/v1/models");
+    const {data} = await api.get("v1/models");
     byId("models").replaceChildren(...data.map(({id}) => element("option", {}, id)));
     byId("models").hidden = data.length < 2;
     byId("model").hidden = data.length >= 2;

@@ -84,7 +84,18 @@ constexpr const char* kNames[] = {"vllm:num_requests_running",
                                   "vllm:spec_decode_num_draft_tokens_total",
                                   "vllm:spec_decode_num_accepted_tokens_total",
                                   "vllm:spec_decode_num_accepted_tokens_per_pos_total",
-                                  "outrider:speculation_speedup_ratio"};
+                                  "outrider:speculation_speedup_ratio",
+                                  "outrider:kv_pages",
+                                  "outrider:prefix_cache_pages",
+                                  "outrider:key_requests_total",
+                                  "outrider:key_generation_tokens_total",
+                                  "outrider_build_info",
+                                  "process_cpu_seconds_total",
+                                  "process_resident_memory_bytes",
+                                  "process_virtual_memory_bytes",
+                                  "process_start_time_seconds",
+                                  "process_open_fds",
+                                  "process_max_fds"};
 
 // The checks of `promtool check metrics` hold for the whole text.
 TEST(ServerMetrics, AreWellFormed) {
@@ -93,6 +104,9 @@ TEST(ServerMetrics, AreWellFormed) {
   metrics.on_first_token(0.1);
   metrics.on_tokens(0.1, 4);
   metrics.on_completion({});
+  CallTotals totals;
+  totals.output_tokens = 5;
+  metrics.on_key("team-a", totals);
   EngineStatus engine;
   engine.speculation.accepted_per_position = {5, 3};
   engine.speculation.drafted_per_position = {9, 7};

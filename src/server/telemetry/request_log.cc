@@ -73,6 +73,15 @@ class LogLine {
   JsonWriter writer_{text_};
 };
 
+void add_client(JsonWriter& line, const RequestClient& client) {
+  if (!client.address.empty()) line.member("client", client.address);
+  if (!client.key.empty()) line.member("key", client.key);
+  if (!client.trace) return;
+  line.member("trace_id", client.trace->trace_id)
+      .member("parent_id", client.trace->parent_id)
+      .member("span_id", client.trace->span_id);
+}
+
 void add_call(JsonWriter& line, const CallTotals& call) {
   line.member("choices", call.choices)
       .member("prompt_tokens", call.prompt_tokens)
@@ -101,6 +110,9 @@ void log_request(const RequestRecord& record) {
       .member("route", record.route)
       .member("status", record.status)
       .member("total_ms", thousandths(record.total_ms));
+  add_client(line.writer(), record.client);
+  if (!record.model.empty()) line.writer().member("model", record.model);
+  if (record.streams) line.writer().member("stream", *record.streams);
   if (!record.error.empty()) line.writer().member("error", record.error.substr(0, kMaxText));
   if (record.call) add_call(line.writer(), *record.call);
   line.write();

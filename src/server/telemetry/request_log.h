@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/telemetry/trace_context.h"
+
 namespace outrider {
 
 // Counts and times of one call, over all its choices, for log and metrics.
@@ -27,6 +29,13 @@ struct CallTotals {
   std::vector<std::string> ignored_fields;
 };
 
+// The sender of a request, for its line.
+struct RequestClient {
+  std::string address = {};  // of the other end of the connection, which may be a proxy
+  std::string key = {};      // the name of its key; empty: none
+  std::optional<TraceContext> trace = {};
+};
+
 struct RequestRecord {
   std::string id = {};
   std::string method = {};
@@ -34,6 +43,9 @@ struct RequestRecord {
   int status = 0;
   double total_ms = 0;
   std::string error = {};  // error code or message of the answer
+  RequestClient client = {};
+  std::string model = {};            // the served name, of requests that the model answers; empty: others
+  std::optional<bool> streams = {};  // unset: the body was not read, or says nothing about it
   std::optional<CallTotals> call = {};
 };
 

@@ -23,6 +23,9 @@ void add_load(MetricsText& text, const ServerMetrics::Now& now) {
              engine.waiting + now.waiting_calls);
   text.gauge("vllm:kv_cache_usage_perc", "Pages in use, 1 is all of them.",
              engine.pages == 0 ? 0 : real(engine.used_pages) / real(engine.pages));
+  text.gauge("outrider:kv_pages", "Pages of the KV cache.", real(engine.pages));
+  text.gauge("outrider:prefix_cache_pages", "Pages of finished sequences, kept for prompts that begin alike.",
+             real(engine.cached_pages));
   text.counter("vllm:prefix_cache_queries", "Prompt tokens looked up in the prefix cache.",
                real(engine.prompt_tokens));
   text.counter("vllm:prefix_cache_hits", "Prompt tokens found in the prefix cache.",
@@ -34,6 +37,18 @@ void add_load(MetricsText& text, const ServerMetrics::Now& now) {
   text.counter("outrider:steps", "Target passes.", real(engine.steps));
   text.counter("outrider:rows", "Rows of all target passes.", real(engine.rows));
   text.gauge("outrider:connections", "Open connections.", now.connections);
+}
+
+// The names and meanings that Prometheus' client libraries give to every program.
+void add_process(MetricsText& text, const ProcessUsage& process) {
+  text.counter("process_cpu_seconds", "Time of all threads, user and system.", process.cpu_seconds);
+  text.gauge("process_start_time_seconds", "Start of the process, in Unix time.", process.start_time);
+  text.gauge("process_resident_memory_bytes", "Resident memory.", real(process.resident_bytes));
+  text.gauge("process_virtual_memory_bytes", "Virtual memory.", real(process.virtual_bytes));
+  text.gauge("process_open_fds", "Open file descriptors.", real(process.open_files));
+  text.gauge("process_max_fds", "The most file descriptors that may be open.", real(process.max_files));
+  text.begin_gauge("outrider_build_info", "1, with the version of the program as label.");
+  text.add({{"version", OUTRIDER_VERSION}}, 1);
 }
 
 void add_speculation(MetricsText& text, const EngineStatus& engine) {
@@ -102,11 +117,24 @@ void ServerMetrics::add_requests(MetricsText& text) const {
   text.histogram("vllm:request_generation_tokens", "Tokens of an output.", output_tokens_);
 }
 
-std::string ServerMetrics::text(const Now& now) const {
-  MetricsText text({{"model_name", now.model}, {"engine", "0"}});
-  add_load(text, now);
-  add_speculation(text, now.engine);
-  add_requests(text);
+void ServerMetrics::on_key(const std::string& key, const CallTotals& totals) {
+  KeyTotals& sum = keys_[key];
+  ++sum.calls;
+  sum.prompt_tokens += totals.prompt_tokens;
+  sum.output_tokens += totals.output_tokens;
+}
+
+void ServerMetrics::add_keys(MetricsText& text) const {
+  if (keys_.empty()) return;
+  text.begin_counter("outrider:key_requests", "Calls that ended, by the name of their key.");
+  for (const auto& [key, sum] : keys_) text.add({{"key", key}}, real(sum.calls));
+  text.begin_counter("outrider:key_prompt_tokens", "Prompt tokens, by the name of the key.");
+  for (const auto& [key, sum] : keys_) text.add({{"key", key}}, real(sum.prompt_tokens));
+  text.begin_counter("outrider:key_generation_tokens", "Output tokens, by the name of the key.");
+  for (const auto& [key, sum] : keys_) text.add({{"key", key}}, real(sum.output_tokens));
+}
+
+void ServerMetrics::add_connections(MetricsText& text, const Now& now) const {
   text.begin_counter("outrider:responses", "Answers, by HTTP status.");
   for (const auto& [status, count] : responses_) text.add({{"status", std::to_string(status)}}, real(count));
   text.begin_counter("outrider:dropped_connections", "Connections closed on their client.");
@@ -124,7 +152,18 @@ std::string ServerMetrics::text(const Now& now) const {
   text.begin_counter("outrider:drafting_bytes", "Payloads of the drafting protocol, from and to clients.");
   text.add({{"direction", "in"}}, real(drafting_in_));
   text.add({{"direction", "out"}}, real(drafting_out_));
-  return text.text();
+}
+
+std::string ServerMetrics::text(const Now& now) const {
+  MetricsText text({{"model_name", now.model}, {"engine", "0"}});
+  add_load(text, now);
+  add_speculation(text, now.engine);
+  add_requests(text);
+  add_keys(text);
+  add_connections(text, now);
+  MetricsText of_process(MetricsText::Labels{});
+  add_process(of_process, now.process);
+  return text.text() + of_process.text();
 }
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "outrider/engine.h"
+#include "platform/process_usage.h"
 #include "server/telemetry/metrics_text.h"
 #include "server/telemetry/request_log.h"
 
@@ -40,6 +41,8 @@ class ServerMetrics {
   }
   void on_completion(const Completion& completion);
   void on_call(double seconds) { end_to_end_.observe(seconds); }
+  // A call that ended, by the name of its key. There are as many names as keys.
+  void on_key(const std::string& key, const CallTotals& totals);
 
   int64_t drops(DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
 
@@ -49,13 +52,23 @@ class ServerMetrics {
     int waiting_calls = 0;  // calls that the engine does not have yet
     int connections = 0;
     int drafting_sessions = 0;
+    ProcessUsage process = {};
   };
   std::string text(const Now& now) const;
 
  private:
   void add_requests(MetricsText& text) const;
+  void add_keys(MetricsText& text) const;
+  void add_connections(MetricsText& text, const Now& now) const;
+
+  struct KeyTotals {
+    int64_t calls = 0;
+    int64_t prompt_tokens = 0;
+    int64_t output_tokens = 0;
+  };
 
   std::map<int, int64_t> responses_;  // by HTTP status
+  std::map<std::string, KeyTotals> keys_;
   std::array<int64_t, kDropReasons.size()> drops_ = {};
   std::array<int64_t, 4> finished_ = {};  // by FinishReason
   int64_t disconnects_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/answers/parse_call.h"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,12 +27,27 @@ struct PromptTokens {
   std::string_view field;  // of the request that holds the prompt
 };
 
-// The maximum number of output tokens. Error: prompt and output do not fit into the context.
+// The output of a request that names no number of tokens, within `room`.
+int64_t default_budget(const GenerationSpec& spec, int64_t room) {
+  const ApiLimits& limits = *spec.limits;
+  if (limits.output_tokens > 0) room = std::min(room, limits.output_tokens);
+  if (limits.default_tokens <= 0) return room;
+  return std::min(room, std::max(limits.default_tokens, spec.request.rules.min_tokens));
+}
+
+// The maximum number of output tokens. Errors: more than the server allows; prompt and output do not fit into
+// the context.
 ApiResult<int64_t> token_budget(const GenerationSpec& spec, const PromptTokens& prompt) {
   const int64_t context = spec.model->context;
   const auto length = static_cast<int64_t>(prompt.tokens.size());
-  const int64_t wanted = spec.max_tokens.value_or(1);
-  if (length < context && length + wanted <= context) return spec.max_tokens.value_or(context - length);
+  const int64_t wanted = spec.max_tokens.value_or(1), limit = spec.limits->output_tokens;
+  if (limit > 0 && wanted > limit) {
+    return field_error("max_tokens", "expected at most " + std::to_string(limit) +
+                                         " tokens of output, the limit of this server, found " +
+                                         std::to_string(wanted));
+  }
+  if (length < context && length + wanted <= context)
+    return spec.max_tokens ? *spec.max_tokens : default_budget(spec, context - length);
   ApiError error;
   error.message = "expected at most " + std::to_string(context) +
                   " tokens, the context of this model, found " + std::to_string(length + wanted) + ": " +
@@ -48,7 +64,7 @@ ApiStatus add_requests(const GenerationSpec& spec, const CallContext& context, c
   OUTRIDER_TRY(const int64_t budget, token_budget(spec, prompt));
   if (spec.request.rules.min_tokens > budget) {
     return field_error("min_tokens", "expected at most the " + std::to_string(budget) +
-                                         " tokens that the context has room for, found " +
+                                         " tokens that this output may have, found " +
                                          std::to_string(spec.request.rules.min_tokens));
   }
   for (int i = 0; i < spec.n; ++i) {

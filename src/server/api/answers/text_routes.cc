@@ -22,7 +22,7 @@ ApiStatus check_model(const RequestField& root, const ServedModel& model) {
   const auto field = root.find("model");
   if (!field) return api_ok();
   OUTRIDER_TRY(const std::string name, field->string());
-  return name == model.name ? api_ok() : ApiStatus(wrong_model(name, model));
+  return model.is_named(name) ? api_ok() : ApiStatus(wrong_model(name, model));
 }
 
 ApiResult<bool> flag(const RequestField& root, std::string_view name, bool fallback) {
@@ -52,9 +52,10 @@ std::string input_tokens_body(std::string_view object, std::span<const TokenId> 
   return out;
 }
 
-void write_model(JsonWriter& json, const ServedModel& model) {
+// `name`: the model's own, or an alias.
+void write_model(JsonWriter& json, const ServedModel& model, std::string_view name) {
   const EngineInfo& info = model.info;
-  json.begin_object().member("id", model.name).member("object", "model").member("created", model.created);
+  json.begin_object().member("id", name).member("object", "model").member("created", model.created);
   json.member("owned_by", "outrider").member("root", model.name).key("parent").null();
   json.member("max_model_len", model.context).key("meta").begin_object();
   json.member("n_vocab", model.vocab_size).member("n_ctx", model.context);
@@ -158,16 +159,17 @@ std::string models_body(const ServedModel& model) {
   std::string out;
   JsonWriter json(out);
   json.begin_object().member("object", "list").key("data").begin_array();
-  write_model(json, model);
+  write_model(json, model, model.name);
+  for (const std::string& alias : model.aliases) write_model(json, model, alias);
   json.end_array().end_object();
   return out;
 }
 
 ApiResult<std::string> model_body(std::string_view name, const ServedModel& model) {
-  if (name != model.name) return wrong_model(name, model);
+  if (!model.is_named(name)) return wrong_model(name, model);
   std::string out;
   JsonWriter json(out);
-  write_model(json, model);
+  write_model(json, model, name);
   return out;
 }
 

@@ -235,7 +235,7 @@ ApiResult<ChatPrompt> generate_prompt(const RequestField& root, const std::strin
 
 bool names_model(std::string_view name, const ServedModel& model) {
   if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return name == model.name;
+  return model.is_named(name);
 }
 
 ApiStatus check_model_name(const RequestField& field, const ServedModel& model) {

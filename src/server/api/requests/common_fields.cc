@@ -28,7 +28,7 @@ ApiStatus read_flag(const RequestField& field, GenerationSpec& spec) {
 
 ApiStatus read_model(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const std::string name, field.string());
-  if (name == spec.model->name) return api_ok();
+  if (spec.model->is_named(name)) return api_ok();
   ApiError error =
       field.error("expected " + quote(spec.model->name) + ", found " + quote(name), "model_not_found");
   error.status = 404;

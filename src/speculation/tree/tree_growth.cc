@@ -224,7 +224,8 @@ void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits)
   // log q + g over them.
   const Distribution* distribution = nullptr;
   if (options_->min_probability > 0.0)
-    distribution = &logits_processor_.build(logits, sampling_, *history_, randomness_.exclusion_draw(position));
+    distribution =
+        &logits_processor_.build(logits, sampling_, *history_, randomness_.exclusion_draw(position));
   double sum = 0.0;
   for (const Arrival& arrival : first) sum += 1.0 / arrival.time;
   const auto kept = std::min(first.size(), static_cast<size_t>(count));

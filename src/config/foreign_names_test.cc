@@ -213,7 +213,7 @@ std::vector<std::string> option_names(const fs::path& path) {
 }
 
 bool is_own_of_serve(const std::string& name) {
-  if (name == "--help" || name == "-h" || name == "--version") return true;  // of every command
+  if (name == "--help" || name == "-h") return true;  // of every command
   return std::ranges::any_of(option_table(), [&](const OptionRow& row) {
     return row.belongs_to(Command::kServe) && "--" + std::string(row.name) == name;
   });

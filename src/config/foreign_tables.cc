@@ -142,6 +142,7 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--spec-synth-len|--spec-synth-rates", {}, {}, "`outrider bench --synthetic-acceptance` measures it", false, true},
     // Other commands.
     {kLlama, "--usage", {}, {}, "--help shows the options", true, true},
+    {kLlama, "--version", {}, {}, "`outrider --version` tells it", true, true},
     {kLlama, "-cl|--cache-list", {}, {}, "`outrider models` lists them", true, true},
     {kLlama, "--list-devices", {}, {}, "`outrider doctor` tells what this machine has", true, true},
     {kLlama, "--completion-bash", {}, {}, "--help shows the options", true, true},

@@ -336,7 +336,8 @@ const SpeculativeKey kKeys[] = {
      .help = "longest pattern looked up", .range = {1, 16}},
     {.name = "is_keep_all", .methods = keys_of(Method::kNGram),
      .member = option<&Options::ngram, &NGramOptions::is_keep_all>(),
-     .help = "keep every continuation of a pattern, else the longest newest one"},
+     .help = "keep up to 16 continuations of a pattern, else one: a longer one takes its place, and without "
+             "is_use_oldest one as long does, too"},
     {.name = "is_use_oldest", .methods = keys_of(Method::kNGram),
      .member = option<&Options::ngram, &NGramOptions::is_use_oldest>(),
      .help = "propose the oldest continuation kept, else the newest"},

@@ -31,9 +31,9 @@ _outrider() {
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--chat[ask the prompt as a user through the model'\''s chat template, instead of continuing it]' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
-        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}]:JSON:_files' \
+        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -61,6 +61,7 @@ _outrider() {
         '--page-size[tokens per page of the KV cache]:N:_files' \
         '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
         '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--prediction[text that much of the output should repeat, such as the file to be edited\: drafts come from it]:FILE:_files' \
         '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
         '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
         '--private[end of the prompt that --server must not see; the drafter on this machine writes the answer]:TEXT:_files' \
@@ -87,7 +88,7 @@ _outrider() {
         '--system[system message before the prompt; implies --chat]:TEXT:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
         '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
-        '--think[whether a model that can think first does so, on or off, or the tokens that it may think; without it as its template decides]:HOW:_files' \
+        '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
@@ -104,9 +105,9 @@ _outrider() {
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
-        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}]:JSON:_files' \
+        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -148,7 +149,7 @@ _outrider() {
         '--system[system message at the start of the conversation]:TEXT:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
         '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
-        '--think[whether a model that can think first does so, on or off, or the tokens that it may think; without it as its template decides]:HOW:_files' \
+        '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
@@ -163,7 +164,7 @@ _outrider() {
       _arguments \
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--json[print one JSON object]' \
@@ -214,7 +215,7 @@ _outrider() {
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--context[with --rows\: tokens already in the KV cache; without it 512, or what fits]:N:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--draft-shape[with --shape\: draft with random weights of this shape, such as llama-68m]:NAME:_files' \
@@ -279,7 +280,7 @@ _outrider() {
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--compare-kernels[compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device]' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -332,7 +333,7 @@ _outrider() {
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -383,15 +384,16 @@ _outrider() {
     serve)
       _arguments \
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
-        '--allowed-host[a name under which clients may reach the server, beside its address; may be repeated]:NAME:_files' \
-        '--api-key[a key that requests may show; other users of the machine see it in the list of processes, so --api-key-file is better; may be repeated]:KEY:_files' \
+        '--allowed-host[a name under which clients may reach the server, beside the names of this machine; may be repeated]:NAME:_files' \
+        '--api-key[keys that requests may show, separated by commas; other users of the machine see them in the list of processes, so --api-key-file is better; may be repeated]:KEY:_files' \
         '--api-key-file[keys, one per line, that requests must show; read again on SIGHUP; not readable by others]:FILE:_files' \
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--chat-page[whether GET / is the chat page]:WHEN:(on off)' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
-        '--chat-template-kwargs[variables of the template in every request, as in {"enable_thinking"\: false}; a request'\''s own come before]:JSON:_files' \
+        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--cors-origin[let pages from there call, as in https\://example.org; *\: from anywhere; may be repeated]:ORIGIN:_files' \
-        '--ctx[longest sequence in tokens; 0\: what the model was made for, at most 8192]:N:_files' \
+        '--cors-origin[let pages from there call, as in https\://example.org; *\: from anywhere; several are separated by commas or a list in JSON; may be repeated]:ORIGIN:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--drain-timeout[how long running requests may go on after SIGTERM]:SECONDS:_files' \
@@ -401,7 +403,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
-        '--host[address to listen on; any but a loopback one needs --api-key-file]:ADDRESS:_files' \
+        '--host[address to listen on; any but a loopback one needs --api-key-file; a path, as in /run/outrider.sock or unix\:NAME, is a UNIX socket]:ADDRESS:_files' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
@@ -412,8 +414,12 @@ _outrider() {
         '--max-drafting-sessions[with --remote-drafting\: clients at a time, those included whose connection broke within the last minute]:N:_files' \
         '--max-drafting-sessions-per-key[with --remote-drafting\: the drafting sessions that one key may have, or clients without a key]:N:_files' \
         '--max-queue[requests that wait beyond the batch; more are refused with 429]:N:_files' \
+        '--max-running-per-key[requests of one key at a time, waiting ones included; more are refused with 429; 0\: any number]:N:_files' \
+        '--max-tokens[output of a request that names no number of tokens, at most; -1\: the rest of the context]:N:_files' \
+        '--max-tokens-limit[output that a request may ask for, at most; more is refused with 400; 0\: what the context holds]:N:_files' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
         '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--no-log-routes[routes whose requests get no line in the log, as in /health,/metrics; may be repeated]:ROUTES:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
         '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
         '--page-size[tokens per page of the KV cache]:N:_files' \
@@ -427,15 +433,17 @@ _outrider() {
         '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
         '--remote-drafting[verify for clients that draft elsewhere\: outrider generate or chat --server]' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--request-timeout[a request that takes longer ends with an error (504 request_timeout); 0\: it may take any time]:SECONDS:_files' \
         '--response-memory[memory for the conversations of /v1/responses; the oldest are forgotten; 0 keeps none]:MIB:_files' \
-        '--served-model-name[the model'\''s name in the API; without it the name of its folder or file]:NAME:_files' \
+        '--root-path[a path that a proxy leaves before the own paths of the server, as in /llm; paths without it are served, too]:PATH:_files' \
+        '--served-model-name[the model'\''s names in the API, separated by commas; answers have the first one; without it the name of its folder or file]:NAME:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--ssl-certfile[speak TLS with this certificate chain in PEM; read again on SIGHUP]:FILE:_files' \
         '--ssl-keyfile[private key of --ssl-certfile, not readable by others; without it in the same file]:FILE:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
         '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
-        '--think[whether a model that can think first does so, on or off, or the tokens that it may think; without it as its template decides; a request may say otherwise]:HOW:_files' \
+        '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \

@@ -138,7 +138,7 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--spec-ngram-simple-min-hits|--spec-ngram-map-k-min-hits|--spec-ngram-map-k4v-min-hits|"
              "--spec-ngram-mod-n-min|--spec-ngram-min-hits", {}, {}, "the policy measures what drafts are worth"},
     {kLlama, "-lcs|--lookup-cache-static|-lcd|--lookup-cache-dynamic", {}, {},
-     "drafters learn from the texts of this run; there are no files of n-grams", false, true},
+     "drafters learn from the texts of this run; there are no files of n-grams"},
     {kLlama, "--spec-synth-len|--spec-synth-rates", {}, {}, "`outrider bench --synthetic-acceptance` measures it", false, true},
     // Other commands.
     {kLlama, "--usage", {}, {}, "--help shows the options", true, true},

@@ -27,7 +27,7 @@ constexpr int kVersion = 3;
 
 // Tokens of context that passes are timed with: a power of two, so that most engines share one value.
 int64_t timed_context(const EngineParts& parts) {
-  const int64_t room = std::clamp(parts.options.context - max_logits(parts), int64_t{0}, kContext);
+  const int64_t room = std::clamp(parts.options.context - usual_logits(parts), int64_t{0}, kContext);
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
 }
 
@@ -35,7 +35,8 @@ int64_t timed_context(const EngineParts& parts) {
 std::vector<int> missing_rows(const std::vector<PassCosts::Point>& points, const EngineParts& parts) {
   std::vector<int> missing;
   for (const int rows : kRowCounts) {
-    if (rows <= max_logits(parts) && std::ranges::find(points, rows, &PassCosts::Point::rows) == points.end())
+    if (rows <= usual_logits(parts) &&
+        std::ranges::find(points, rows, &PassCosts::Point::rows) == points.end())
       missing.push_back(rows);
   }
   return missing;

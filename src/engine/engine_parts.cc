@@ -8,14 +8,17 @@
 namespace outrider {
 namespace {
 
-// Rows of pending tokens and trees if options.max_batch_rows sets no limit: large trees share as many rows as
-// the small trees of a large batch take. So do chains from predictions, which few sequences of a batch have.
-int64_t max_logits_without_limit(const EngineParts& parts) {
+// Drafted rows if options.max_batch_rows sets no limit: large trees share as many rows as the small trees of
+// a large batch take.
+int64_t max_drafted(const EngineParts& parts) {
   constexpr int64_t kMaxDrafted = 1024;
-  const int64_t batch = parts.options.max_batch;
   const int64_t nodes = std::max(max_nodes(parts), parts.options.offered_nodes);
-  const int64_t drafted = std::min(batch * nodes, std::max(nodes, kMaxDrafted));
-  return batch + std::max<int64_t>(drafted, max_predicted(parts));
+  return std::min(parts.options.max_batch * nodes, std::max(nodes, kMaxDrafted));
+}
+
+// Chains from predictions share those rows, because few sequences of a batch have one.
+int64_t max_logits_without_limit(const EngineParts& parts) {
+  return parts.options.max_batch + std::max<int64_t>(max_drafted(parts), max_predicted(parts));
 }
 
 }  // namespace
@@ -43,6 +46,10 @@ ForwardBatch::Limits batch_limits(const EngineParts& parts) {
           .max_entries = options.context + 1 + trees.max_nodes,
           .page_size = options.page_size,
           .max_draft_len = trees.max_draft_len};
+}
+
+int64_t usual_logits(const EngineParts& parts) {
+  return std::min(max_logits(parts), parts.options.max_batch + max_drafted(parts));
 }
 
 int64_t max_logits(const EngineParts& parts) {

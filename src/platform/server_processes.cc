@@ -78,8 +78,7 @@ std::vector<std::string> listening_addresses(const fs::path& process) {
     if (found != all.end()) addresses.push_back(found->second);
   }
   std::ranges::sort(addresses);
-  const auto twice = std::ranges::unique(addresses);
-  addresses.erase(twice.begin(), twice.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
   return addresses;
 }
 

@@ -67,7 +67,9 @@ void transfer_sampling(Wire& wire, Sampling& sampling) {
   wire.real(sampling.dry.multiplier);
   wire.real(sampling.dry.base);
   wire.number(sampling.dry.allowed_length);
-  wire.number(sampling.dry.last_n);
+  int32_t window = sampling.dry.last_n + 1;  // no number of a message is negative
+  wire.number(window);
+  if constexpr (Wire::kReads) sampling.dry.last_n = window - 1;
   wire.number(sampling.seed);
 }
 

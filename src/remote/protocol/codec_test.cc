@@ -77,6 +77,9 @@ class RandomMessages {
     params.temperature = static_cast<double>(random_()) / 7e9;
     params.top_k = static_cast<int32_t>(random_() % 1000);
     params.top_p = 1.0 / 3.0;
+    params.top_n_sigma = -1.0 + static_cast<double>(random_() % 3);
+    params.xtc_probability = 0.5;
+    params.dry.last_n = static_cast<int32_t>(random_() % 3) - 1;
     params.seed = static_cast<uint64_t>(random_()) << 31;
     return params;
   }

@@ -101,7 +101,8 @@ class BatchSimulation {
     const double draft_ms = grow(drafts, grown);
     std::vector<SpeculationPolicy::Grown> trees;
     for (size_t i = 0; i < drafts.size(); ++i) {
-      if (drafts[i].max_draft_len > 0) trees.push_back({.sequence = drafts[i].sequence, .tree = &grown[i].tree});
+      if (drafts[i].max_draft_len > 0)
+        trees.push_back({.sequence = drafts[i].sequence, .tree = &grown[i].tree});
     }
     if (!trees.empty()) policy_.prune(trees, world_.max_rows);
     double rows = 0.0;
@@ -127,9 +128,8 @@ class BatchSimulation {
     for (size_t i = 0; i < drafts.size(); ++i) {
       observation.tokens += committed[i];
       if (drafts[i].max_draft_len > 0)
-        outcomes.push_back({.sequence = drafts[i].sequence,
-                            .verdict = &verdicts[i],
-                            .verified = grown[i].tree.drafted()});
+        outcomes.push_back(
+            {.sequence = drafts[i].sequence, .verdict = &verdicts[i], .verified = grown[i].tree.drafted()});
     }
     observation.outcomes = outcomes;
     policy_.observe(observation);
@@ -242,7 +242,8 @@ TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
     sure.add(level, level + 1, 0.95);
     unsure.add(level, level + 1, 0.4);
   }
-  const std::vector<SpeculationPolicy::Grown> trees = {{.sequence = 1, .tree = &unsure}, {.sequence = 2, .tree = &sure}};
+  const std::vector<SpeculationPolicy::Grown> trees = {{.sequence = 1, .tree = &unsure},
+                                                       {.sequence = 2, .tree = &sure}};
   policy.prune(trees, 4);
   EXPECT_EQ(sure.drafted(), 3);
   EXPECT_EQ(unsure.drafted(), 1);

@@ -55,7 +55,7 @@ DraftLimits tree_limits(const EngineParts& parts);
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
 // How many rows of pending tokens and trees that batch can have; all of them want logits.
 int64_t max_logits(const EngineParts& parts);
-// The same of passes without a prediction.
+// Rows of pending tokens and trees in passes without a prediction.
 int64_t usual_logits(const EngineParts& parts);
 
 }  // namespace outrider

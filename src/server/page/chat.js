@@ -19,15 +19,6 @@ const chat = (() => {
     if (always || isAtEnd) box.scrollTop = box.scrollHeight;
   }
 
-  // What was at the top stays there when a panel opens and the lines break anew.
-  let anchor;  // {root: a message, share: of its height that is above the top}
-  function keepPlace() {
-    const box = byId("messages");
-    if (isAtEnd || !anchor?.root.isConnected) return scrollToEnd(false);
-    const offset = anchor.root.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    box.scrollTop += offset + anchor.share * anchor.root.offsetHeight;
-  }
-
   function showError(text) {
     byId("messages").append(element("article", {class: "message failed"},
       element("h2", {class: "who"}, "Error"), element("div", {class: "text plain-text"}, text)));
@@ -203,11 +194,8 @@ const chat = (() => {
     });
     byId("messages").addEventListener("scroll", ({target}) => {
       isAtEnd = target.scrollHeight - target.scrollTop - target.clientHeight < 80;
-      const top = target.getBoundingClientRect().top;
-      const view = views.find(({root}) => root.getBoundingClientRect().bottom > top);
-      anchor = view && {root: view.root, share: (top - view.root.getBoundingClientRect().top) / view.root.offsetHeight};
     });
-    new ResizeObserver(keepPlace).observe(byId("messages"));
+    new ResizeObserver(() => scrollToEnd(false)).observe(byId("messages"));  // a panel opens
     attachments.start(showError);
     byId("stop").addEventListener("click", stop);
     byId("new").addEventListener("click", begin);

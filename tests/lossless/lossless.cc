@@ -133,13 +133,10 @@ std::vector<std::string> children_choices() {
 }
 
 std::vector<SamplingParams> warps() {
-  std::vector<SamplingParams> all(7);
+  std::vector<SamplingParams> all(4);
   all[1].top_k = 20;
   all[2].top_p = 0.9;
   all[3].min_p = 0.05;
-  all[4].top_n_sigma = 1.0;
-  all[5].typical_p = 0.9;
-  all[6].xtc_probability = 0.5;
   return all;
 }
 
@@ -154,10 +151,18 @@ SamplingParams warped(SamplingParams sampling, const SamplingParams& warp) {
 }
 
 std::vector<SamplingParams> penalties() {
-  std::vector<SamplingParams> all(4);
+  std::vector<SamplingParams> all(3);
   all[1].repetition_penalty = 1.2;
   all[2].presence_penalty = 0.3;
   all[2].frequency_penalty = 0.2;
+  return all;
+}
+
+std::vector<SamplingParams> rare_samplings() {
+  std::vector<SamplingParams> all(4);
+  all[0].top_n_sigma = 1.0;
+  all[1].typical_p = 0.9;
+  all[2].xtc_probability = 0.5;
   all[3].dry.multiplier = 0.8;
   return all;
 }

@@ -60,7 +60,8 @@ std::vector<std::string> children_choices();
 std::vector<SamplingParams> warps();  // truncations, without temperature
 // `sampling` with the cuts of `warp`.
 SamplingParams warped(SamplingParams sampling, const SamplingParams& warp);
-std::vector<SamplingParams> penalties();  // penalties and nothing else
+std::vector<SamplingParams> penalties();       // penalties and nothing else
+std::vector<SamplingParams> rare_samplings();  // the cuts and the penalty that few requests have
 
 struct Workload {
   std::vector<std::string> prompts;

@@ -104,6 +104,25 @@ TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {
   for (size_t i = 0; i < accepted.size(); ++i) EXPECT_GT(accepted[i], 0) << drafters()[i];
 }
 
+TEST_F(LosslessTrees, RareSamplingIsIdenticalToo) {
+  std::vector<std::vector<Completion>> plain;
+  const auto workload_of = [&](size_t rare) {
+    Workload workload{.prompts = {"Once upon a time", "The cat sat on the mat. The cat"}, .max_tokens = 20};
+    workload.sampling = rare_samplings()[rare];
+    workload.sampling.temperature = 0.9;
+    workload.sampling.seed = 5;
+    return workload;
+  };
+  for (size_t rare = 0; rare < rare_samplings().size(); ++rare)
+    plain.push_back(run_variant({.kernels = ""}, {.batch = 8}, workload_of(rare)));
+  for (size_t i = 0; i < 2 * drafters().size(); ++i) {
+    const size_t rare = i % plain.size();
+    const Variant variant{.speculative = drafters()[i / 2] + "," + shapes()[i % shapes().size()]};
+    expect_same(plain[rare], run_variant({}, variant, workload_of(rare)), describe(variant));
+    if (HasFatalFailure()) return;
+  }
+}
+
 // At temperature 0 the target's distribution is one token under every rule.
 TEST_F(LosslessTrees, GreedyRejectionIsIdenticalToo) {
   for (const Row& row : rows()) {

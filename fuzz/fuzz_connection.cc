@@ -111,7 +111,7 @@ class FuzzedService {
   asio::io_context io_{1};
   outrider::Service service_{.options = {},
                              .limits = {},
-                             .hosts = outrider::AllowedHosts("127.0.0.1", {}),
+                             .hosts = outrider::AllowedHosts("127.0.0.1", {}, {}),
                              .keys = {},
                              .tls = nullptr,
                              .chat_html = {},

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const char* method : {"GET", "HEAD", "POST", "DELETE"})
       static_cast<void>(outrider::match_route(method, *path));
   }
-  static const outrider::AllowedHosts names("0.0.0.0", {"example.org"});
+  static const outrider::AllowedHosts names("0.0.0.0", {"example.org"}, {"machine"});
   static_cast<void>(names.allow(text));
   static_cast<void>(outrider::is_json_type(text));
   static_cast<void>(outrider::is_request_id(text));

@@ -59,7 +59,7 @@ Result<ChatInputs> read_chat_options(const ChatOptions& options) {
 }
 
 Result<ThinkingChoice> parse_thinking(std::string_view where, std::string_view how) {
-  if (how == "on") return ThinkingChoice{};
+  if (how == "on" || how == "-1") return ThinkingChoice{};
   if (how == "off" || how == "0") return ThinkingChoice{.thinks = false};
   int32_t tokens = 0;
   const auto [end, error] = std::from_chars(how.data(), how.data() + how.size(), tokens);

@@ -286,6 +286,10 @@ TEST(ForeignNames, ValuesOfTheOthersAreRead) {
   EXPECT_EQ(settings->server.default_max_tokens, 64);
   EXPECT_EQ(settings->chat.think, "off");
   EXPECT_EQ(lines_without_effect(*settings), 5);  // --dtype, --cache-prompt, --fit, -s, the sizes
+  for (const std::string tokens : {"64", "0", "-1"})
+    EXPECT_EQ(serve_settings({"--reasoning-budget", tokens})->chat.think, tokens);
+  EXPECT_EQ(serve_settings({"--reasoning-budget-message", "So."})->chat.thinking_message, "So.");
+  EXPECT_EQ(serve_settings({"--top-nsigma", "1.5"})->request.sampling.top_n_sigma, 1.5);
   EXPECT_EQ(serve_settings({"--max-model-len", "auto"})->engine.context, 0);
   EXPECT_EQ(serve_settings({"--ctx", "8K"})->engine.context, 8192);
   EXPECT_FALSE(serve_settings({"--ctx", "8x"}).ok());

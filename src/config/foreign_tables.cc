@@ -96,7 +96,7 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--no-jinja", {}, {}, "chats always go through the model's template", true, true},
     {kLlama, "--reasoning-format", {}, "auto|deepseek", "requests say otherwise (`reasoning_format`)"},
     {kLlama, "--reasoning-effort", {}, "default", "--chat-template-kwargs '{\"reasoning_effort\": \"low\"}' sets another"},
-    {kLlama, "--reasoning-budget", "think", "-1=on"},
+    {kLlama, "--reasoning-budget", "think"},
     {kLlama, "--reasoning-budget-message", "thinking-message"},
     {kLlama, "--reasoning-preserve|--no-reasoning-preserve", {}, {}, "the model's template decides", true},
     {kLlama, "--skip-chat-parsing", {}, {}, "requests say it themselves (`reasoning_format`, `tool_choice`)", true, true},

@@ -459,8 +459,9 @@ TEST(SpeculationPolicy, JudgesPredictionsApartFromTheDrafter) {
                                  .is_predicted = is_predicted,
                                  .verdict = &verdict,
                                  .verified = tree.drafted()};
-      StepObservation observation{
-          .has_drafted = draft.max_draft_len > 0, .rows = 1.0 + tree.drafted(), .pass_ms = 1.0};
+      StepObservation observation{.has_drafted = draft.max_draft_len > 0,
+                                  .rows = 1.0 + tree.drafted(),
+                                  .pass_ms = 1.0 + 0.05 * tree.drafted()};
       if (draft.max_draft_len > 0) observation.outcomes = {&outcome, 1};
       policy.observe(observation);
       drafted += tree.drafted() > 0 ? 1 : 0;

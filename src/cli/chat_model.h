@@ -22,7 +22,8 @@ struct ThinkingChoice {
   bool thinks = true;
   std::optional<int64_t> budget = {};  // tokens; unset: no bound
 };
-// "on", "off" or a number of tokens; 0 is "off" and -1 is "on", as in requests. Error: `where` had something else.
+// "on", "off" or a number of tokens; 0 is "off" and -1 is "on", as in requests. Error: `where` had something
+// else.
 Result<ThinkingChoice> parse_thinking(std::string_view where, std::string_view how);
 
 // The inputs of a chat that options give.

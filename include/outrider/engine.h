@@ -69,8 +69,8 @@ struct EngineOptions {
                                              // threads of this process
   bool rank_memory = true;  // processes of one machine exchange numbers in memory that they share; false:
                             // through MPI, as ranks of other machines
-  int64_t context = 0;      // longest sequence in tokens; 0: the model's own limit, at most 8192
-  int page_size = 16;       // tokens per KV page
+  int64_t context = 0;  // longest sequence in tokens; 0: the model's own limit, or what memory holds of it
+  int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;
   int64_t kv_pages = 0;  // 0: enough for max_batch sequences of full context, within a third of free memory
   int max_batch = 8;     // sequences that run together

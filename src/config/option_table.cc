@@ -149,8 +149,8 @@ const OptionRow kOptions[] = {
              "llama-1b@4, in the type of --weights (auto: bf16)"},
     {.name = "ctx", .metavar = "N", .group = kModel, .commands = kRuns,
      .brief_commands = kChat | kScore | kServe, .member = read_by<read_context, S>(Type::kText, context_text),
-     .help = "longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto: what the model was made for, at "
-             "most 8192"},
+     .help = "longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto: what the model was made for, or "
+             "what memory holds of it"},
     {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
      .member = member<&S::config_file>(),
      .help = "YAML file of options; command line and environment come before it", .command_line_only = true},

@@ -9,11 +9,10 @@
 #include "engine/storage_type.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
+#include "open/default_context.h"
 
 namespace outrider {
 namespace {
-
-constexpr int64_t kUsualContext = 8192;
 
 // A capability comes here when tools/device_check.sh has passed on it, and says so in its last line. No GPU
 // has been tried so far.
@@ -101,7 +100,7 @@ DeviceNeeds device_needs(const EngineOptions& options, const ModelFile& target) 
   const ModelConfig& config = target.config;
   const std::optional<DType> type = storage_type(options.weights);
   DeviceNeeds needs{.context = options.context > 0 ? options.context
-                                                   : std::min<int64_t>(config.max_context, kUsualContext)};
+                                                   : default_context(options, target, {}, std::nullopt)};
   for (const auto& [name, tensor] : target.tensors) {
     const bool is_table = name == "model.embed_tokens.weight" && !config.tied_embeddings;  // read on the host
     if (tensor.shape.size() != 2 || is_table) continue;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "open/parts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,9 +60,10 @@ Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
   return cpus_for_workers(places, options.threads);
 }
 
-// Each rank of the machine has as much.
-int64_t free_memory(const EngineOptions& options) {
-  int64_t bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+// Each rank of the machine has as much. Mapped weights count as available, but passes need them.
+int64_t free_memory(const EngineOptions& options, const Model& target) {
+  int64_t bytes = available_memory();
+  if (target.maps_weights()) bytes = std::max<int64_t>(bytes - target.weight_bytes(), 0);
   if (options.memory_limit > 0) bytes = std::min(bytes, options.memory_limit);
   return bytes / ranks_of_machine(options);
 }
@@ -79,12 +78,12 @@ int64_t checkpoint_count(const EngineOptions& options, const StateShape& states,
 
 // The cache has pages for max_batch sequences of full context and their trees, within a third of the free
 // memory, but never fewer than one sequence needs.
-// `on_device`: bytes that are free where the cache lies; nullopt: it lies in this machine's memory.
-Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape, std::optional<int64_t> on_device) {
+Result<KvShape> cache_shape(const EngineOptions& options, Model& target) {
+  KvShape shape = target.kv_shape();
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
   shape.states.sequence_count = options.max_batch;
-  const int64_t free_bytes = on_device.value_or(free_memory(options));
+  const int64_t free_bytes = target.backend().free_bytes().value_or(free_memory(options, target));
   shape.states.checkpoint_count = checkpoint_count(options, shape.states, free_bytes);
   const int64_t longest =
       options.context + std::max(limits_of(options.speculation).max_nodes, options.offered_nodes) + 1;
@@ -181,8 +180,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, rank_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
-  OUTRIDER_TRY(const KvShape shape,
-               cache_shape(parts.options, parts.target->kv_shape(), parts.target->backend().free_bytes()));
+  OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, *parts.target));
   parts.cache = std::make_unique<KvCache>(shape, KvOptions(), parts.target->make_storage(shape));
   OUTRIDER_RETURN_IF_ERROR(parts.target->share_cache(*parts.cache));
   parts.options.kv_pages = shape.page_count;

@@ -10,14 +10,14 @@
 #include "draft_heads/dflash_network.h"
 #include "draft_heads/medusa.h"
 #include "models/team/rank_worker.h"
+#include "open/default_context.h"
 #include "open/device_choice.h"
 #include "platform/cpu_topology.h"
+#include "platform/machine_memory.h"
 #include "speculation/tree/tree_choices.h"
 
 namespace outrider {
 namespace {
-
-constexpr int64_t kDefaultContext = 8192;
 
 Status take_shape(const DraftFiles& files, SpeculativeOptions& options) {
   const bool is_usual = options.shape_unset.kind && options.shape_unset.max_draft_len;
@@ -44,17 +44,6 @@ Status check_range(std::string_view name, int64_t value, int64_t low, int64_t hi
   if (value >= low && value <= high) return {};
   return usage_error(std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high) +
                      ", found " + std::to_string(value));
-}
-
-// Texts within the original context of LongRoPE are computed with its short divisors, as in training, unless
-// a longer context is asked for.
-int64_t default_context(const ModelConfig& config) {
-  int64_t context = std::min(config.max_context, kDefaultContext);
-  for (const RopeTraits& rope : config.ropes) {
-    if (rope.scaling.kind == RopeScalingKind::kLongRope)
-      context = std::min(context, rope.scaling.original_context);
-  }
-  return context;
 }
 
 bool has_draft_model(const SpeculativeOptions& options) {
@@ -108,7 +97,14 @@ void take_threads(EngineOptions& options) {
   if (!options.ranks) options.threads = std::max(1, options.threads / all_rank_count(options));
 }
 
-Status take_limits(EngineOptions& options, const ModelConfig& config) {
+int64_t unasked_context(const EngineOptions& options, const OpenedFiles& files) {
+  const bool reads_layers = options.memory_limit > 0;
+  std::optional<int64_t> free_bytes;
+  if (options.device == ComputeDevice::kCpu && !reads_layers) free_bytes = available_memory();
+  return default_context(options, files.target, files.drafts, free_bytes);
+}
+
+Status take_limits(EngineOptions& options, const OpenedFiles& files) {
   OUTRIDER_RETURN_IF_ERROR(check_range("threads", options.threads, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
   OUTRIDER_RETURN_IF_ERROR(check_range("max batch", options.max_batch, 1, 4096));
@@ -119,10 +115,11 @@ Status take_limits(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("offered nodes", options.offered_nodes, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
   take_threads(options);
-  if (options.context == 0) options.context = default_context(config);
-  if (options.context > config.max_context) {
+  if (options.context == 0) options.context = unasked_context(options, files);
+  const int64_t trained = files.target.config.max_context;
+  if (options.context > trained) {
     return input_error("context of " + std::to_string(options.context) +
-                       " tokens asked for, but the model was made for " + std::to_string(config.max_context) +
+                       " tokens asked for, but the model was made for " + std::to_string(trained) +
                        "; lower --ctx");
   }
   return {};
@@ -161,7 +158,7 @@ Result<ResolvedOptions> resolve_options(const OpenedFiles& files) {
   take_device(options, files.target, files.drafts);
   OUTRIDER_RETURN_IF_ERROR(check_ranks(options));
   const int given_threads = options.threads;
-  OUTRIDER_RETURN_IF_ERROR(take_limits(options, files.target.config));
+  OUTRIDER_RETURN_IF_ERROR(take_limits(options, files));
   resolved.rank_threads = options.ranks ? given_threads : options.threads;
   return resolved;
 }

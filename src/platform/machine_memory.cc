@@ -35,6 +35,19 @@ int64_t machine_memory() {
   return limit == 0 ? installed : std::min(installed, limit);
 }
 
+int64_t available_memory(const fs::path& root) {
+  int64_t available = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  std::ifstream counts(root / "proc/meminfo");
+  for (std::string name, unit; counts >> name;) {
+    int64_t kilobytes = 0;
+    counts >> kilobytes;
+    std::getline(counts, unit);
+    if (name == "MemAvailable:") available = 1024 * kilobytes;
+  }
+  const int64_t limit = control_group_limit(root);
+  return limit == 0 ? available : std::clamp<int64_t>(limit - resident_memory(), 0, available);
+}
+
 int64_t control_group_limit(const fs::path& root) {
   const fs::path mount = root / "sys/fs/cgroup";
   std::ifstream groups(root / "proc/self/cgroup");

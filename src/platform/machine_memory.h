@@ -11,6 +11,10 @@ namespace outrider {
 // Bytes of memory that this process may use: all of the machine, or fewer where a control group has a limit.
 int64_t machine_memory();
 
+// Bytes of them that nothing needs now, by the files below `root`: free ones, and copies of files that the
+// system would drop.
+int64_t available_memory(const std::filesystem::path& root = "/");
+
 // The smallest memory limit of this process's control group and the groups around it, in bytes, by the files
 // below `root`; 0: none. Both versions of control groups are known.
 int64_t control_group_limit(const std::filesystem::path& root = "/");

@@ -54,7 +54,24 @@ TEST_F(MachineMemoryTest, TheFirstVersionOfGroupsIsKnown) {
   EXPECT_EQ(control_group_limit(root_), 5000);
 }
 
+TEST_F(MachineMemoryTest, CopiesOfFilesAreAvailable) {
+  write("proc/meminfo",
+        "MemTotal:  9000 kB\nMemFree:  1000 kB\nMemAvailable:  7000 kB\nHugePages_Free: 0\nCached: 5 kB\n");
+  EXPECT_EQ(available_memory(root_), 7000 * 1024);
+}
+
+TEST_F(MachineMemoryTest, WhatAGroupAllowsBesidesThisProcessIsAvailable) {
+  const int64_t own = resident_memory();
+  write("proc/meminfo", "MemAvailable: " + std::to_string(own / 1024 + 9000000) + " kB\n");
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/memory.max", std::to_string(own + 100000000) + "\n");
+  EXPECT_NEAR(static_cast<double>(available_memory(root_)), 1e8, 1e7);  // the process grows meanwhile
+  write("sys/fs/cgroup/memory.max", "1000\n");
+  EXPECT_EQ(available_memory(root_), 0);
+}
+
 TEST_F(MachineMemoryTest, TheProcessMayUseSomeMemory) {
+  EXPECT_GT(available_memory(), 0);
   EXPECT_GT(machine_memory(), resident_memory());
   EXPECT_GT(resident_memory(), 0);
 }

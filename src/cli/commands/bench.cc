@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/prompt_set.h"
+#include "cli/reports/advice.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/trace_html.h"
@@ -180,8 +181,11 @@ Status run_bench(const Settings& settings) {
                             .runs = runs,
                             .max_tokens = settings.request.max_tokens,
                             .synthetic_acceptance = settings.bench.synthetic_acceptance,
-                            .compared = compared};
-  write_output(settings.json ? json_line(bench_json(setup, measurements)) : bench_text(setup, measurements));
+                            .compared = compared,
+                            .is_unasked = !settings.speculation_given,
+                            .is_random = wants_random_prompts(settings)};
+  write_output(settings.json ? json_line(bench_json(setup, measurements))
+                             : bench_text(setup, measurements) + advice_text(advice_of(setup, measurements)));
   const bool identical = std::all_of(measurements.begin(), measurements.end(),
                                      [](const PromptMeasurement& m) { return m.identical; });
   if (compared && !identical) {

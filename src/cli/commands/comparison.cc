@@ -14,6 +14,7 @@
 #include "base/interrupt_guard.h"
 #include "cli/commands/commands.h"
 #include "cli/prompt_set.h"
+#include "cli/reports/advice.h"
 #include "cli/reports/comparison_report.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
@@ -252,7 +253,8 @@ Status run_bench_drafters(const Settings& settings) {
   const Comparison comparison = run.measured();
   if (comparison.results.empty()) return ended;
   const Json json = comparison_json(comparison);
-  write_output(settings.json ? json_line(json) : comparison_text(comparison));
+  write_output(settings.json ? json_line(json)
+                             : comparison_text(comparison) + advice_text(advice_of(comparison)));
   if (!ended.ok()) {
     return Error{ended.error().kind, fmt::format("{}; the drafters measured until then are in the output",
                                                  ended.error().message)};

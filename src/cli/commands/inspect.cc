@@ -19,6 +19,7 @@
 #include "formats/model_file.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
+#include "open/default_context.h"
 #include "open/device_choice.h"
 #include "open/drafter_report.h"
 #include "open/drafter_search.h"
@@ -180,7 +181,7 @@ std::string model_text(const ModelFile& model) {
 Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineOptions& options) {
   constexpr double kAcceptanceLength = 3;  // tokens of a pass over a tree, as an example
   const int64_t context =
-      options.context > 0 ? options.context : std::min<int64_t>(model.config.max_context, 8192);
+      options.context > 0 ? options.context : default_context(options, model, {}, std::nullopt);
   OUTRIDER_TRY(const MemoryForecast forecast,
                forecast_memory(model, options.memory_limit,
                                context * cache_bytes_per_token(model.config, DType::kBF16)));

@@ -16,6 +16,7 @@
 #include "cli/commands/commands.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
+#include "open/default_context.h"
 #include "open/default_sampling.h"
 #include "open/drafter_report.h"
 #include "open/parts.h"
@@ -51,6 +52,11 @@ Status log_drafter(const OpenedFiles& files) {
   return {};
 }
 
+std::string ready_note(const OpenedFiles& files, int64_t context) {
+  const std::string summary = search_summary(files), length = context_note(context, files.target.config);
+  return summary.empty() ? length : summary + "; " + length;
+}
+
 }  // namespace
 
 Status run_serve(const Settings& settings) {
@@ -68,7 +74,7 @@ Status run_serve(const Settings& settings) {
     OUTRIDER_TRY(std::unique_ptr<EngineParts> opened,
                  open_parts(files, [stage](LoadStage now) { stage->store(now); }));
     OUTRIDER_RETURN_IF_ERROR(log_drafter(files));
-    *note = search_summary(files);
+    *note = ready_note(files, opened->options.context);
     return Engine::assemble(std::move(opened));
   };
   parts.model_name = model_name(settings, names.options.model);

@@ -19,8 +19,10 @@ struct BenchSetup {
   int64_t runs = 0;
   int64_t max_tokens = 0;
   std::optional<double> synthetic_acceptance =
-      {};                // the probability with which drafted tokens were replaced by right ones
-  bool compared = true;  // false if outputs may differ: sampled under the rejection rule, and lossy rules
+      {};                   // the probability with which drafted tokens were replaced by right ones
+  bool compared = true;     // false if outputs may differ: sampled under the rejection rule, and lossy rules
+  bool is_unasked = false;  // the drafter was chosen by the command and not by an option
+  bool is_random = false;   // random weights or prompts
 };
 
 // An object with the figures in total, per category and per prompt.

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "drafters/draft_files.h"
+#include "formats/model_file.h"
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// The context that is asked of no memory: where layers are read from files, on devices, and at the least.
+inline constexpr int64_t kUsualContext = 8192;
+
+// Tokens of the longest sequence that the model was made for, with the shorter positions of LongRoPE.
+int64_t trained_context(const ModelConfig& config);
+
+// The context where none is asked for: the trained one, or as much of it as one sequence's cache holds in a
+// third of `free_bytes`, less the weights, beside the caches of the drafter; kUsualContext at the least.
+// `free_bytes`: nullopt where kUsualContext is the most.
+int64_t default_context(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
+                        std::optional<int64_t> free_bytes);
+
+// "context of 40,960 tokens, which is what memory holds of 131,072": why it is not the trained one.
+std::string context_note(int64_t context, const ModelConfig& config);
+
+}  // namespace outrider

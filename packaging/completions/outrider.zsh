@@ -33,7 +33,7 @@ _outrider() {
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -107,7 +107,7 @@ _outrider() {
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -164,7 +164,7 @@ _outrider() {
       _arguments \
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--json[print one JSON object]' \
@@ -215,7 +215,7 @@ _outrider() {
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--context[with --rows\: tokens already in the KV cache; without it 512, or what fits]:N:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--draft-shape[with --shape\: draft with random weights of this shape, such as llama-68m]:NAME:_files' \
@@ -280,7 +280,7 @@ _outrider() {
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--compare-kernels[compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device]' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -333,7 +333,7 @@ _outrider() {
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
         '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -393,7 +393,7 @@ _outrider() {
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--cors-origin[let pages from there call, as in https\://example.org; *\: from anywhere; several are separated by commas or a list in JSON; may be repeated]:ORIGIN:_files' \
-        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, at most 8192]:N:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--drain-timeout[how long running requests may go on after SIGTERM]:SECONDS:_files' \

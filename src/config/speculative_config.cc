@@ -37,8 +37,9 @@ Error located(const Setting& setting, const Error& error) {
   return {error.kind, fmt::format("{}: {}: {}", setting.place, setting.key, error.message)};
 }
 
-Status check_belongs(const Setting& setting, const SpeculativeKey& key, Method method) {
+Status check_belongs(const Setting& setting, const SpeculativeKey& key, Method method, bool with_suffix) {
   if (method == Method::kNone || key.belongs_to(method)) return {};
+  if (with_suffix && key.belongs_to(Method::kSuffix)) return {};
   return located(setting, usage_error(fmt::format("belongs to {}, found decoding_type {}; leave it out",
                                                   methods_of(key), method_name(method))));
 }
@@ -53,10 +54,10 @@ class GivenKeys {
     return {};
   }
 
-  // Error: a key that is another method's.
-  Status check_belong(Method method) const {
+  // Error: a key that is another method's. `with_suffix`: Suffix shares the method's trees.
+  Status check_belong(Method method, bool with_suffix) const {
     for (const Given& given : keys_)
-      OUTRIDER_RETURN_IF_ERROR(check_belongs(given.setting, *given.key, method));
+      OUTRIDER_RETURN_IF_ERROR(check_belongs(given.setting, *given.key, method, with_suffix));
     return {};
   }
 
@@ -192,6 +193,22 @@ std::string inline_text(const ConfigNode& node) {
   return text;
 }
 
+Setting setting_of(const ConfigMember& member, std::string_view file) {
+  Setting setting = {.place = place_in(file, member.line), .key = member.key, .value = {}};
+  if (member.value.kind != ConfigNode::Kind::kNull) setting.value = inline_text(member.value);
+  return setting;
+}
+
+// TensorRT-LLM's map `sa_config` asks for a suffix tree beside the method. Its keys mean something else
+// outside.
+void add_suffix_settings(const ConfigMember& map, std::string_view file, std::vector<Setting>& settings) {
+  settings.push_back({.place = place_in(file, map.line), .key = "use_sa_spec", .value = "true"});
+  for (const ConfigMember& member : map.value.members) {
+    settings.push_back(setting_of(member, file));
+    settings.back().key = map.key + "." + member.key;
+  }
+}
+
 Result<GivenSpeculation> read_inline(std::string_view text) {
   constexpr std::string_view kPlace = "--speculative";
   GivenSpeculation given;
@@ -243,9 +260,11 @@ Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_vi
                                    place_in(name, node.line), config_kind_name(node.kind)));
   }
   for (const ConfigMember& member : node.members) {
-    Setting setting = {.place = place_in(name, member.line), .key = member.key, .value = {}};
-    if (member.value.kind != ConfigNode::Kind::kNull) setting.value = inline_text(member.value);
-    given.settings.push_back(std::move(setting));
+    if (folded_name(member.key) == "saconfig" && member.value.kind == ConfigNode::Kind::kMap) {
+      add_suffix_settings(member, name, given.settings);
+    } else {
+      given.settings.push_back(setting_of(member, name));
+    }
   }
   if (given.settings.empty()) {
     return usage_error(
@@ -280,7 +299,8 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_spe
   } else if (!given.has("decoding_type") || lists_methods) {
     OUTRIDER_RETURN_IF_ERROR(infer_method(place, options));
   }
-  if (!options.method_unset) OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type));
+  if (!options.method_unset)
+    OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type, config.with_suffix));
   if (config.with_suffix) OUTRIDER_RETURN_IF_ERROR(add_suffix(place, options));
   // A drafter of the program's own is asked in every step, because the program may want to see that.
   if (!given.has("policy")) options.is_auto = options.decoding_type != Method::kUserProvided;

@@ -80,6 +80,23 @@ TEST(SpeculativeConfig, TensorRtYamlBlockWorksUnchanged) {
   EXPECT_EQ(draft->options.speculative_model, "/m/d");
 }
 
+TEST(SpeculativeConfig, TensorRtSuffixMapSharesTheTree) {
+  const auto config = from_yaml(
+      "decoding_type: Eagle3\nmax_draft_len: 4\nspeculative_model: /m/e\nacceptance_rate_window_size: 100\n"
+      "acceptance_rate_threshold: 0.3\nsa_config:\n  max_matching_ngram_size: -1\n  enable_global_pool: "
+      "true\n");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->options.combine, (std::vector{Method::kSuffix, Method::kEagle3}));
+  EXPECT_EQ(config->options.suffix.max_cached_requests, 1024);
+  EXPECT_EQ(config->options.ngram.max_matching_ngram_size,
+            SpeculativeOptions().ngram.max_matching_ngram_size);
+  EXPECT_EQ(config->warnings.size(), 3u);
+  const auto wrong = from_yaml("decoding_type: Eagle3\nspeculative_model: /m/e\nsa_config:\n  pool: true\n");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("sa_config.pool"), std::string::npos);
+  EXPECT_FALSE(from_yaml("decoding_type: NGram\nsuffix_max_cached_requests: 4\n").ok());
+}
+
 TEST(SpeculativeConfig, VllmJsonIsAnAlias) {
   const auto config = parse_speculative(
       R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4, "prompt_lookup_min": 2})");

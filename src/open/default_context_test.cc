@@ -10,15 +10,16 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
+constexpr int64_t kPerToken = 512;  // bytes of keys and values
 
-// Two layers with 8 numbers of keys and 8 of values, and 1 MiB of weights.
+// Two layers, and 1 MiB of weights.
 class DefaultContext : public testing::Test {
  protected:
   DefaultContext() {
     ModelConfig& config = target_.config;
     config.layer_count = 2;
     config.head_count = config.kv_head_count = 2;
-    config.head_dim = 4;
+    config.head_dim = 32;
     config.max_context = 131072;
     target_.tensors["model.embed_tokens.weight"] = TensorView{DType::kBF16, {1024, 512}};
     options_.kv_cache_type = KvCacheType::kBF16;
@@ -34,8 +35,8 @@ class DefaultContext : public testing::Test {
 };
 
 TEST_F(DefaultContext, IsTheTrainedOneWhereMemoryHoldsIt) {
-  ASSERT_EQ(cache_bytes_per_token(target_.config, DType::kBF16), 64);
-  EXPECT_EQ(context(kMegabyte + 3 * 64 * 131072), 131072);
+  ASSERT_EQ(cache_bytes_per_token(target_.config, DType::kBF16), kPerToken);
+  EXPECT_EQ(context(kMegabyte + 3 * kPerToken * 131072), 131072);
   EXPECT_EQ(context(1000000 * kMegabyte), 131072);
   target_.config.max_context = 512;
   EXPECT_EQ(context(1000000 * kMegabyte), 512);
@@ -43,9 +44,9 @@ TEST_F(DefaultContext, IsTheTrainedOneWhereMemoryHoldsIt) {
 }
 
 TEST_F(DefaultContext, IsWhatAThirdOfTheMemoryBesideTheWeightsHolds) {
-  EXPECT_EQ(context(kMegabyte + 3 * 64 * 131071), 130048);
-  EXPECT_EQ(context(kMegabyte + 3 * 64 * 20000), 19456);
-  EXPECT_EQ(context(kMegabyte + 3 * 64 * 5000), kUsualContext);
+  EXPECT_EQ(context(kMegabyte + 3 * kPerToken * 131071), 130048);
+  EXPECT_EQ(context(kMegabyte + 3 * kPerToken * 20000), 19456);
+  EXPECT_EQ(context(kMegabyte + 3 * kPerToken * 5000), kUsualContext);
   EXPECT_EQ(context(0), kUsualContext);
 }
 
@@ -54,7 +55,7 @@ TEST_F(DefaultContext, IsTheUsualOneWhereNoMemoryIsAsked) { EXPECT_EQ(context(st
 TEST_F(DefaultContext, LeavesRoomForTheCachesOfDrafters) {
   drafts_.models.push_back(target_);
   options_.max_batch = 4;
-  EXPECT_EQ(context(2 * kMegabyte + 3 * 5 * 64 * 20000), 19456);
+  EXPECT_EQ(context(2 * kMegabyte + 3 * 5 * kPerToken * 20000), 19456);
 }
 
 TEST_F(DefaultContext, LeavesRoomForTheCachesOfHeads) {
@@ -67,11 +68,11 @@ TEST_F(DefaultContext, LeavesRoomForTheCachesOfHeads) {
   drafts_.head = std::move(*head);
   int64_t weights = kMegabyte;
   for (const auto& [name, tensor] : drafts_.head->file.tensors) weights += tensor.bytes();
-  EXPECT_EQ(context(weights + 3 * 64 * 20000), 19456);  // these heads have no attention
-  drafts_.head->tensors["midlayer.self_attn.k_proj.weight"].shape = {8, 16};
-  drafts_.head->tensors["midlayer.self_attn.v_proj.weight"].shape = {8, 16};
+  EXPECT_EQ(context(weights + 3 * kPerToken * 20000), 19456);  // these heads have no attention
+  drafts_.head->tensors["midlayer.self_attn.k_proj.weight"].shape = {32, 16};
+  drafts_.head->tensors["midlayer.self_attn.v_proj.weight"].shape = {32, 16};
   options_.max_batch = 4;
-  EXPECT_EQ(context(weights + 3 * (64 + 4 * 32) * 20000), 19456);
+  EXPECT_EQ(context(weights + 3 * (kPerToken + 4 * 128) * 20000), 19456);
 }
 
 TEST_F(DefaultContext, StaysWithinTheShortPositionsOfLongRope) {

@@ -88,6 +88,19 @@ TEST(GenerationCall, DefaultsAreTheModels) {
       must(model.chat(chat_body(R"("speculative":{"mode":"off"})")))->requests()[0].speculation.enabled);
 }
 
+TEST(GenerationCall, TakesTheSpeculationOfLlamaServer) {
+  const TestServedModel model;
+  const std::string others = R"(,"speculative.n_min":2,"speculative.p_min":0.75)";
+  const auto speculation = [&](const std::string& longest) {
+    return must(model.chat(chat_body(R"("speculative.n_max":)" + longest + others)))
+        ->requests()[0]
+        .speculation;
+  };
+  EXPECT_EQ(speculation("5").max_draft_tokens, 5);
+  EXPECT_TRUE(speculation("5").enabled);
+  EXPECT_FALSE(speculation("0").enabled);
+}
+
 TEST(GenerationCall, RefusesMoreThanTheContextHolds) {
   const TestServedModel model;
   const auto fits = model.completion(R"({"prompt":[1,2,3],"max_tokens":1021})");

@@ -253,6 +253,8 @@ constexpr std::pair<const char*, const char*> kMemberErrors[] = {
     {R"("speculative":{"method":["ngram",7]})", "speculative.method[1]"},
     {R"("speculative":{"max_draft_len":0})", "speculative.max_draft_len"},
     {R"("speculative":{"max_children":65})", "speculative.max_children"},
+    {R"("speculative.n_max":-1)", "speculative.n_max"},
+    {R"("speculative.n_max":"16")", "speculative.n_max"},
     {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
     {R"("response_format":{"type":"json"})", "response_format.type"},
     {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},

@@ -205,6 +205,16 @@ ApiStatus read_prompt_limit(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+// llama-server's longest draft; 0: the request is decoded plainly.
+ApiStatus read_longest_draft(const RequestField& field, GenerationSpec& spec) {
+  constexpr int64_t kMost = 1024;
+  OUTRIDER_TRY(const int64_t tokens, field.integer(0, kMost));
+  RequestSpeculation& speculation = spec.request.speculation;
+  if (tokens == 0) speculation.enabled = false;
+  if (tokens > 0) speculation.max_draft_tokens = static_cast<int>(tokens);
+  return api_ok();
+}
+
 ApiStatus read_stream_options(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const auto members, field.members());
   for (const RequestField& member : members) {
@@ -250,6 +260,7 @@ constexpr Rule kGenerationRules[] = {
     {"stream_options", read_stream_options},
     {"prediction", read_prediction},
     {"speculative", read_speculative},
+    {"speculative.n_max", read_longest_draft},
     {"response_format", read_response_format},
     {"structured_outputs", read_structured_outputs},
     {"guided_json", read_guided_json},
@@ -327,6 +338,8 @@ constexpr std::string_view kWithoutMeaning[] = {
     "return_progress",
     "safety_identifier",
     "service_tier",
+    "speculative.n_min",  // the policy decides which drafts pay
+    "speculative.p_min",
     "store",
     "timings_per_token",
     "user",

@@ -42,6 +42,7 @@ ROOMS = {
     "models/backend": [{"host"}, {"device"}, {"*"}],
     "models/blocks": [{"dense_mlp"}, {"*"}],
     "ranks": [{"mpi"}],
+    "open": [{"drafters"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
     "server": [{"api", "page"}, {"telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tools"}, {"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/open/known_head_rows.h, the table of published drafters, from the Hub's API.
+"""Writes src/open/drafters/known_head_rows.h, the table of published drafters, from the Hub's API.
 
 Usage: tools/refresh_known_heads.py [--endpoint URL] [--limit N] [--output FILE]
 

@@ -17,9 +17,9 @@ inline constexpr int64_t kUsualContext = 8192;
 // Tokens of the longest sequence that the model was made for, with the shorter positions of LongRoPE.
 int64_t trained_context(const ModelConfig& config);
 
-// The context where none is asked for: the trained one, or as much of it as one sequence's cache holds in a
-// third of `free_bytes`, less the weights, beside the caches of the drafter; kUsualContext at the least.
-// `free_bytes`: nullopt where kUsualContext is the most.
+// The context where none is asked for: the trained one, or as much of it as memory holds. The cache of one
+// sequence and the drafter's caches get a third of `free_bytes`, less the weights. It is kUsualContext at the
+// least, and at the most where `free_bytes` is nullopt.
 int64_t default_context(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
                         std::optional<int64_t> free_bytes);
 

@@ -14,7 +14,7 @@
 #include "draft_heads/vocabulary/output_rows.h"
 #include "draft_heads/vocabulary/token_map.h"
 #include "formats/random_model.h"
-#include "open/drafter_places.h"
+#include "open/drafters/drafter_places.h"
 
 namespace outrider {
 namespace {

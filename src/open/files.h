@@ -7,7 +7,7 @@
 #include "chat_template/plain_chat.h"
 #include "drafters/draft_files.h"
 #include "formats/model_file.h"
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 #include "open/names.h"
 #include "outrider/result.h"
 

@@ -20,7 +20,7 @@
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "formats/model_file.h"
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 #include "open/parts.h"
 #include "platform/durable_file.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/reports/comparison_data.h"
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 #include "outrider/result.h"
 
 namespace outrider {

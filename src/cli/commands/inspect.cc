@@ -22,7 +22,7 @@
 #include "open/default_context.h"
 #include "open/device_choice.h"
 #include "open/drafter_report.h"
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 #include "open/parts.h"
 #include "tensor/dtype.h"
 

@@ -22,9 +22,9 @@
 #include "formats/model_file.h"
 #include "hub/remote/quant_name.h"
 #include "open/drafter_report.h"
-#include "open/drafter_search.h"
-#include "open/known_heads.h"
-#include "open/normal_name.h"
+#include "open/drafters/drafter_search.h"
+#include "open/drafters/known_heads.h"
+#include "open/drafters/normal_name.h"
 #include "platform/machine_memory.h"
 
 namespace outrider {

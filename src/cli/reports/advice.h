@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to use, which is the end of a benchmark.
+// A benchmark ends with advice.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,7 @@ struct Advice {
   std::string command;  // for a shell
 };
 
-// What the measured drafter is good for. nullopt: nothing that can be repeated was measured, as with
-// synthetic drafts, or texts differ.
+// nullopt: no figure that a person can repeat was measured, as with synthetic drafts, or texts differ.
 std::optional<Advice> advice_of(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts);
 // The fastest drafter of greedy decoding with equal texts, or plain decoding. nullopt: no drafter was
 // measured.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/reports/bench_figures.h"
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 #include "outrider/engine.h"
 
 namespace outrider {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/normal_name.h"
+#include "open/drafters/normal_name.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "config/methods.h"
-#include "open/known_head_rows.h"
-#include "open/known_heads.h"
+#include "open/drafters/known_head_rows.h"
+#include "open/drafters/known_heads.h"
 
 namespace outrider {
 namespace {

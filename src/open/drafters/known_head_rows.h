@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "open/known_head.h"
+#include "open/drafters/known_head.h"
 
 namespace outrider {
 

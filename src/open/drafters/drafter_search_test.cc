@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

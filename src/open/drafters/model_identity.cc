@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/model_identity.h"
+#include "open/drafters/model_identity.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 #include "formats/gguf/gguf.h"
 #include "formats/json_file.h"
 #include "formats/stored_files.h"
-#include "open/known_heads.h"
-#include "open/normal_name.h"
+#include "open/drafters/known_heads.h"
+#include "open/drafters/normal_name.h"
 
 namespace outrider {
 namespace {

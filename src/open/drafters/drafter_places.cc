@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/drafter_places.h"
+#include "open/drafters/drafter_places.h"
 
 #include <fmt/format.h>
 

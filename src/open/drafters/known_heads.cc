@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/known_heads.h"
+#include "open/drafters/known_heads.h"
 
 #include <algorithm>
 
-#include "open/known_head_rows.h"
-#include "open/normal_name.h"
+#include "open/drafters/known_head_rows.h"
+#include "open/drafters/normal_name.h"
 
 namespace outrider {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "open/known_head.h"
+#include "open/drafters/known_head.h"
 
 namespace outrider {
 

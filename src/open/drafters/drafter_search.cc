@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/drafter_search.h"
+#include "open/drafters/drafter_search.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@
 #include "draft_heads/head_fit.h"
 #include "drafters/draft_target/vocabulary_match.h"
 #include "formats/random_model.h"
-#include "open/drafter_places.h"
-#include "open/model_identity.h"
-#include "open/normal_name.h"
+#include "open/drafters/drafter_places.h"
+#include "open/drafters/model_identity.h"
+#include "open/drafters/normal_name.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {

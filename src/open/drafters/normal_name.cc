@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "open/normal_name.h"
+#include "open/drafters/normal_name.h"
 
 #include <fmt/format.h>
 

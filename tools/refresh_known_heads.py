@@ -19,7 +19,7 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src" / "open" / "known_head_rows.h"
+TABLE = ROOT / "src" / "open" / "drafters" / "known_head_rows.h"
 # Words in names and tags, the most telling first, and the layout as --speculative names it.
 LAYOUTS = [("peagle", "peagle"), ("eagle3", "eagle3"), ("eagle", "eagle"), ("medusa", "medusa"), ("dspark", "dspark"), ("dflash", "dflash"),
            ("moaspec", "moa"), ("mtp", "mtp"), ("assistant", "assistant")]

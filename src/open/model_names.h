@@ -15,7 +15,7 @@ namespace outrider {
 // nothing.
 using FetchModel = std::function<Result<std::optional<std::filesystem::path>>(const HubReference&)>;
 
-// What a command does for a model that this machine does not have.
+// A command that names no model, or one that this machine does not have, brings it here.
 struct FirstUse {
   FetchModel fetch = {};  // one that is named
   // One where none is named and SmolLM2 is not there; nullopt: the built-in one shall do. Empty: likewise.

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/first_use.h"
 #include "cli/commands/shell_files.h"
 #include "cli/commands/version.h"
+#include "cli/first_use.h"
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/model_list.h"
 #include "cli/reports/completion_json.h"
-#include "cli/reports/model_list.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "config/methods.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/first_use.h"
+#include "cli/first_use.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/interrupt_guard.h"
 #include "cli/download_progress.h"
-#include "cli/reports/model_list.h"
+#include "cli/model_list.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "hub/pull.h"

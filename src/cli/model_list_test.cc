@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/reports/model_list.h"
+#include "cli/model_list.h"
 
 #include <gtest/gtest.h>
 

@@ -68,7 +68,7 @@ bool has_default_model(const Settings& settings) {
   return false;
 }
 
-Status choose_default(Settings& settings) {
+Status choose_default(Settings& settings, const FirstUse& first_use) {
   const KnownModel& known = default_known_model();
   const fs::path path = model_folders().outrider / known.repository / known.wanted;
   std::error_code code;
@@ -76,6 +76,11 @@ Status choose_default(Settings& settings) {
     settings.engine.model = path;
     settings.model_name = known.name;
     return {};
+  }
+  if (first_use.choose) {
+    OUTRIDER_TRY(const std::optional<fs::path> chosen, first_use.choose());
+    if (chosen) settings.engine.model = *chosen;
+    if (chosen) return {};
   }
   OUTRIDER_TRY(settings.engine.model, builtin_target());
   settings.warnings.push_back(
@@ -87,14 +92,14 @@ Status choose_default(Settings& settings) {
 
 }  // namespace
 
-Status find_models(Settings& settings, const FetchModel& fetch) {
-  ModelFinder finder(fetch);
+Status find_models(Settings& settings, const FirstUse& first_use) {
+  ModelFinder finder(first_use.fetch);
   EngineOptions& engine = settings.engine;
   if (!is_path(engine.model) && engine.model != kBuiltinName) settings.model_name = engine.model.string();
   OUTRIDER_RETURN_IF_ERROR(finder.find(engine.model));
   OUTRIDER_RETURN_IF_ERROR(finder.find(engine.speculation.speculative_model));
   for (fs::path& model : engine.speculation.speculative_models) OUTRIDER_RETURN_IF_ERROR(finder.find(model));
-  return engine.model.empty() && has_default_model(settings) ? choose_default(settings) : Status();
+  return engine.model.empty() && has_default_model(settings) ? choose_default(settings, first_use) : Status();
 }
 
 }  // namespace outrider

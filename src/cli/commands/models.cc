@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/model_list.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
@@ -100,8 +101,10 @@ Status run_models(const Settings& settings) {
   if (settings.json) {
     write_output(json_line(models_json(models)));
   } else if (models.empty()) {
+    const std::vector<KnownModel> known = fitting_models(machine_memory());
     write_error_line(
-        fmt::format("no models on this machine; outrider pull {} fetches one", default_known_model().name));
+        "no models on this machine; outrider pull NAME fetches one of these, which fit into its memory:");
+    write_error_text(model_list_text(known, measure_read_rate()));
   } else {
     write_output(models_text(models));
   }

@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,7 +12,6 @@
 
 #include "base/interrupt_guard.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/first_use.h"
 #include "cli/download_progress.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
@@ -81,34 +79,7 @@ Result<PullPlan> fetch(HubSession& session, const HubReference& reference,
   return plan;
 }
 
-// Asks the person at the terminal.
-bool says_yes(const PullPlan& plan) {
-  write_error_text(fmt::format("{} is not on this machine. Fetch it ({})? [Y/n] ", plan.reference.text(),
-                               size_text(plan.bytes())));
-  std::string answer;
-  return std::getline(std::cin, answer) && (answer.empty() || answer[0] == 'y' || answer[0] == 'Y');
-}
-
-Result<std::optional<std::filesystem::path>> fetch_if_wanted(const HubReference& reference, bool asks) {
-  const InterruptGuard guard({SIGINT, SIGTERM});
-  DownloadProgress progress;
-  OUTRIDER_TRY(HubSession session, HubSession::open(hub_site(), progress));
-  OUTRIDER_TRY(const PullPlan plan, session.plan(reference, model_folders().outrider, machine_memory()));
-  if (asks && !says_yes(plan)) return std::optional<std::filesystem::path>();
-  if (!plan.choice.reason.empty()) write_error_line(plan.choice.reason);
-  OUTRIDER_RETURN_IF_ERROR(session.fetch(plan));
-  return std::optional(plan.model());
-}
-
 }  // namespace
-
-FetchModel fetch_on_first_use(const PullOptions& options) {
-  const bool asks = !options.on_first_use;
-  const bool may_ask = input_is_terminal() && error_is_terminal();
-  if (options.offline || hub_is_offline() || model_folders().outrider.empty() || (asks && !may_ask))
-    return {};
-  return [asks](const HubReference& reference) { return fetch_if_wanted(reference, asks); };
-}
 
 Status run_pull(const Settings& settings) {
   if (settings.pull.reference.empty())

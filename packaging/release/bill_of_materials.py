@@ -76,18 +76,22 @@ class Tarball:
     """The members of the archive that matter here."""
 
     def __init__(self, path):
+        self.libraries, self.models, self.origins = [], {}, []
         with tarfile.open(path) as archive:
-            members = [m for m in archive.getmembers() if m.isfile()]
-            self.root = members[0].name.split("/")[0]
-            names = {m.name.removeprefix(self.root + "/"): m for m in members}
-            self.libraries = sorted(pathlib.Path(n).name for n in names if n.startswith("lib/"))
-            weights = [n for n in names if n.startswith("share/outrider/models/") and n.endswith(".safetensors")]
-            self.models = {n.split("/")[3]: hashlib.sha256(archive.extractfile(names[n]).read()).hexdigest()
-                           for n in sorted(weights)}
-            table = archive.extractfile(names["share/doc/outrider/parts.tsv"]).read().decode()
-            self.origins = [line.split("\t") for line in table.splitlines()[1:]]
+            for member in archive:  # in one pass, because to seek in the archive is to unpack it again
+                self.root, _, name = member.name.partition("/")
+                if member.isfile():
+                    self.read(name, lambda: archive.extractfile(member).read())
         self.version = self.root.split("-")[1]
         self.digest = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+    def read(self, name, content):
+        if name.startswith("lib/"):
+            self.libraries.append(name.removeprefix("lib/"))
+        elif name.startswith("share/outrider/models/") and name.endswith(".safetensors"):
+            self.models[name.split("/")[3]] = hashlib.sha256(content()).hexdigest()
+        elif name == "share/doc/outrider/parts.tsv":
+            self.origins = [line.split("\t") for line in content().decode().splitlines()[1:]]
 
 
 def make(tarball):

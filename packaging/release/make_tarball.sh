@@ -14,14 +14,14 @@ folder=$scratch/$name
 for component in program pair default_head drafters system; do
   cmake --install "$build" --prefix "$folder" --strip --component "$component" >/dev/null
 done
-rm -rf "$folder/lib"  # the unit of systemd names the paths of the Debian package
+rm -rf "${folder:?}/lib"  # the unit of systemd names the paths of the Debian package
 mkdir -p "$folder/lib" "$folder/libexec" "$folder/share/doc/outrider/licences"
 mv "$folder/bin/outrider" "$folder/libexec/outrider"
 cc -std=gnu11 -Os -static -s -Wall -Wextra -Werror "$source/packaging/release/launcher.c" -o "$folder/bin/outrider"
 ln -s ld-linux-x86-64.so.2 "$folder/lib/outrider"
 
-# Beside what the program is linked with: libcurl, which `pull` opens, and the parts of the C library that a driver of
-# a GPU may ask for, since parts of two versions do not work together.
+# The program is not linked with libcurl, which `pull` opens. The driver of a GPU may ask for other parts of the C
+# library, and parts of two versions do not work together.
 libraries=/usr/lib/x86_64-linux-gnu
 opened=$(find "$libraries" -name libcurl.so.4)
 [ -n "$opened" ] || { echo "make_tarball: expected $libraries/libcurl.so.4; install libcurl4" >&2; exit 1; }

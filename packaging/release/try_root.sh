@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tries the program, or the package for Python, in a root. tools/check_release.sh calls it in namespaces of its own, where
-# it mounts CONTENT (the unpacked tarball or wheel; "-": the root has it) and has a network that ends at loopback.
+# Tries the program, or the package for Python, in a root. tools/check_release.sh calls it in new namespaces. There it
+# mounts CONTENT, the unpacked tarball or wheel ("-": the root has it), and the network ends at loopback.
 # Usage: packaging/release/try_root.sh ROOT CONTENT program|wheel
 set -euo pipefail
 root=$(realpath "$1") content=$2 kind=$3

@@ -58,7 +58,7 @@ for package in "${compiled_in[@]}"; do list_part "(compiled in)" "$package"; don
 
 cp "$source/LICENSE" "$folder/LICENSE"
 cp "$source/CHANGELOG.md" "$folder/"
-sed "s/@VERSION@/$version/" "$source/packaging/release/README.txt" > "$folder/README.txt"
+sed "s/@VERSION@/$version/g" "$source/packaging/release/README.txt" > "$folder/README.txt"
 "$source/tools/check_paths.sh" "$folder"
 
 # The same commit makes the same archive.

@@ -13,7 +13,7 @@ kinds=" ${OUTRIDER_RELEASE:-tarball image package wheels} "
 [ -x "$build/bin/outrider" ] || { echo "make_release: expected a program in $build, found none; run ./dev build" >&2; exit 1; }
 rm -f "$folder"/{outrider*,SHA256SUMS,MISSING}
 
-missing() { echo "make_release: missing: $*" | tee -a "$folder/MISSING" >&2; }
+missing() { echo "$*" >> "$folder/MISSING"; echo "make_release: missing: $*" >&2; }
 wanted() { [[ $kinds == *" $1 "* ]] || { missing "$1, left out by OUTRIDER_RELEASE"; return 1; }; }
 
 tarball=
@@ -37,7 +37,6 @@ fi
 # One wheel of the stable ABI serves CPython 3.12 and all later ones; pyproject.toml says so. Every other version needs
 # a wheel. A build folder belongs to one version, and the compiler cache keeps the work of the other versions.
 wheel_of() {  # PYTHON
-  "$1" -c 'import ensurepip' 2>/dev/null || return 1
   rm -rf build/wheel/tools build/python
   OUTRIDER_PYTHON=$1 tools/check_wheel.sh
   cp build/wheel/*.whl "$folder/"
@@ -50,9 +49,9 @@ if wanted wheels; then
         2>/dev/null && { python=python$candidate; break; }
     done
     if [ -z "$python" ]; then
-      missing "a wheel for CPython ${version// /, }: no such python with its headers is on this machine"
+      missing "a wheel for CPython ${version// /, }: none with its headers is in PATH"
     else
-      wheel_of "$python" || { echo "make_release: the wheel of $python failed" >&2; exit 1; }
+      wheel_of "$python"
     fi
   done
 fi

@@ -24,8 +24,8 @@ namespace {
 
 using FoundModel = Result<std::optional<std::filesystem::path>>;
 
-HubReference reference_of(const KnownModel& known) {
-  return {.repository = std::string(known.repository), .wanted = std::string(known.wanted)};
+HubReference usual_file_of(const KnownModel& known) {
+  return {.repository = std::string(known.repository), .wanted = std::string(known.usual)};
 }
 
 // Asks the person at the terminal.
@@ -61,7 +61,7 @@ FoundModel choose_from_list() {
     size_t number = answer.empty() ? 1 : 0;
     std::from_chars(answer.data(), answer.data() + answer.size(), number);
     if (number >= 1 && number <= models.size())
-      return fetch_if_wanted(reference_of(models[number - 1]), false);
+      return fetch_if_wanted(usual_file_of(models[number - 1]), false);
   }
 }
 
@@ -75,7 +75,7 @@ FirstUse first_use_of(const PullOptions& options) {
   FirstUse first_use;
   first_use.fetch = [asks](const HubReference& reference) { return fetch_if_wanted(reference, asks); };
   first_use.choose = [asks] {
-    return asks ? choose_from_list() : fetch_if_wanted(reference_of(default_known_model()), false);
+    return asks ? choose_from_list() : fetch_if_wanted(usual_file_of(default_known_model()), false);
   };
   return first_use;
 }

@@ -21,7 +21,8 @@ TEST(ModelList, HasWhatFitsIntoMemory) {
 }
 
 TEST(ModelList, TellsWhatAPassCanReach) {
-  const KnownModel models[] = {{"small", "a/b", "", 100'000'000}, {"large", "a/c", "", 2'500'000'000}};
+  const KnownModel models[] = {{"small", "a/b", "", "", 100'000'000},
+                               {"large", "a/c", "", "Q4_K_M", 2'500'000'000}};
   EXPECT_EQ(model_list_text(models, 20e9),
             "   1  small          100.0 MB   at most 200 tokens per second without drafts\n"
             "   2  large           2.50 GB   at most 8 tokens per second without drafts\n");

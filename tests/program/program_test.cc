@@ -47,6 +47,7 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   EXPECT_EQ(run("ls --help").output, run("models --help").output);
   expect_refused("help generat", 2, "did you mean 'generate'");
   expect_refused("frobnicate", 2, "unknown command 'frobnicate'; commands: ");
+  expect_refused("frobnicate", 2, "inspect, bench, verify-lossless");
   expect_refused("generat", 2, "did you mean 'generate'");
   expect_refused("serv", 2, "did you mean 'serve'");
   expect_refused("serve " + kModel + " --port 70000", 2, "--port");

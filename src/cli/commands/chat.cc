@@ -108,18 +108,11 @@ class Chat {
     std::fflush(stdout);
     conversation_.add("assistant", answer->content);
     last_ = std::move(answer->timed);
-    if (is_interactive_) say_how_it_ended(last_->completion);
+    if (is_interactive_) {
+      write_error_text(
+          ending_text(last_->completion, most_tokens_, "/reset starts a new conversation, --ctx holds more"));
+    }
     return {};
-  }
-
-  void say_how_it_ended(const Completion& completion) const {
-    if (completion.finish_reason == FinishReason::kCancelled) write_error_text("(stopped)\n");
-    if (completion.finish_reason != FinishReason::kLength) return;
-    const auto count = static_cast<int64_t>(completion.tokens.size());
-    write_error_text(
-        count >= most_tokens_
-            ? fmt::format("(cut after {} tokens; --max-tokens allows more)\n", count)
-            : "(cut where the context ends; /reset starts a new conversation, --ctx holds more)\n");
   }
 
   Status reset(const std::string&) {

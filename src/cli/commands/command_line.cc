@@ -242,7 +242,9 @@ Result<Arguments> own_arguments(std::vector<std::string> words) {
 
 Status check_command(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const CommandRow& row : command_table()) names.push_back(row.name.substr(0, row.name.find(' ')));
+  for (const CommandRow& row : command_table()) {
+    if (names.empty() || names.back() != first_word(row)) names.push_back(first_word(row));
+  }
   if (std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("-")) return {};
   return usage_error(
       fmt::format("unknown command {}{}; commands: {}", quote(name), suggestion(name, names), joined(names)));

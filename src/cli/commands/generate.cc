@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/answer_view.h"
 #include "cli/chat_model.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/remote_generate.h"
@@ -19,6 +20,7 @@
 #include "cli/timed_completion.h"
 #include "open/drafter_report.h"
 #include "open/parts.h"
+#include "server/api/answers/message_parser.h"
 
 namespace outrider {
 namespace {
@@ -33,13 +35,20 @@ Status check_views(const Settings& settings) {
   return settings.trace_file.empty() ? Status() : check_trace_file(settings.trace_file);
 }
 
-// The prompt, and the form that its output has to have. `model` may be null for neither chat nor form.
-Result<Request> request_of(const Settings& settings, const Engine& engine, const ChatModel* model) {
+// The text is shown as an answer, thinking apart from it, and not as the tokens spell it.
+bool shows_answer(const Settings& settings) {
+  const bool is_plain = !settings.json && !settings.generate.show_draft && !settings.generate.show_tree;
+  return is_plain && wants_chat(settings) && settings.request.skip_special;
+}
+
+// The prompt, the form that its output has to have, and how the output is read. `model` may be null for
+// neither chat nor form.
+Result<ChatSpec> spec_of(const Settings& settings, const Engine& engine, const ChatModel* model) {
   ChatSpec spec;
   if (wants_chat(settings)) {
     OUTRIDER_TRY(const auto messages, chat_messages(settings));
     OUTRIDER_TRY(spec, model->spec_of(messages, settings.request));
-    spec.request.skip_special = settings.request.skip_special;  // the text is shown as it is
+    if (!shows_answer(settings)) spec.request.skip_special = settings.request.skip_special;
   } else {
     spec.request = settings.request;
     OUTRIDER_TRY(spec.request.prompt, input_tokens(settings, engine));
@@ -50,7 +59,7 @@ Result<Request> request_of(const Settings& settings, const Engine& engine, const
     spec.request.prediction = engine.tokenize(text, /*add_special=*/false, /*parse_special=*/false);
   }
   if (model != nullptr) OUTRIDER_RETURN_IF_ERROR(set_form(settings.generate, spec));
-  return std::move(spec.request);
+  return spec;
 }
 
 void print_tree(const Engine& engine, const StepTrace& trace, bool colour) {
@@ -76,12 +85,18 @@ Status run_generate(const Settings& settings) {
   if (wants_chat(settings) || settings.generate.wants_form()) {
     OUTRIDER_TRY(model, ChatModel::create(settings, *engine));
   }
-  OUTRIDER_TRY(const Request request, request_of(settings, *engine, model.get()));
+  OUTRIDER_TRY(const ChatSpec spec, spec_of(settings, *engine, model.get()));
+  const Request& request = spec.request;
 
   const bool colour = output_takes_colour();
   MarkedStream marked(*engine, colour);
+  std::optional<MessageParser> answer;
+  if (shows_answer(settings)) answer.emplace(spec);
+  AnswerView view;
   const auto show = [&](RequestId, const Progress& progress) {
     if (settings.json || settings.generate.show_tree) return;
+    if (answer)
+      return view.show(answer->push(progress.text, progress.tokens, progress.completion != nullptr));
     write_output(settings.generate.show_draft ? marked.push(progress) : std::string(progress.text));
     std::fflush(stdout);
   };
@@ -108,7 +123,10 @@ Status run_generate(const Settings& settings) {
                                               : timed.completion.text + "\n\n" + tree_legend() + "\n");
     write_output(statistics_line(timed.completion, timed.tokens_per_second()) + "\n");
   } else {
+    view.finish();
     write_output("\n");
+    std::fflush(stdout);
+    if (answer) write_error_text(ending_text(timed.completion, request.max_tokens, "--ctx holds more"));
   }
   return settings.trace_file.empty() ? Status() : write_trace_html(settings.trace_file, log.json());
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first byte chooses the form of calls, the second how the text is cut. A stream must say the same as a
 // whole answer. Begun arguments must end as JSON, and no text may be lost where there is no call. The mutator
-// writes the marks of the form, which random bytes seldom are, so comparisons need no tracing: a build
-// without sanitizers and with -fno-sanitize-coverage=trace-cmp,indirect-calls runs ten times as many inputs
-// (-entropic=0).
+// writes the marks of the form, which random bytes seldom are, so comparisons need no tracing.
+// The argument form=<number> reads all inputs in one form.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,23 +96,29 @@ Form form_of(std::string_view chat_template) {
   return form;
 }
 
-const Form& chosen_form(uint8_t number) {
+std::optional<uint8_t> only_form;  // by the command line
+
+uint8_t form_number(uint8_t first_byte) {
+  return static_cast<uint8_t>(only_form.value_or(first_byte) % std::size(kTemplates));
+}
+
+const Form& form_at(uint8_t number) {
   static const std::vector<Form> kForms = [] {
     std::vector<Form> forms;
     for (const std::string_view chat_template : kTemplates) forms.push_back(form_of(chat_template));
     return forms;
   }();
-  return kForms[number % kForms.size()];
+  return kForms[number];
 }
 
 // How often each form was read, which the end of the program prints.
 class Executions {
  public:
-  void count(uint8_t number) { ++counts_[number % std::size(kTemplates)]; }
+  void count(uint8_t number) { ++counts_[number]; }
   ~Executions() {
     std::fputs("executions by form:", stderr);
     for (size_t i = 0; i < std::size(kTemplates); ++i) {
-      const std::string name(chosen_form(static_cast<uint8_t>(i)).parts.calls.front()->name);
+      const std::string name(form_at(static_cast<uint8_t>(i)).parts.calls.front()->name);
       std::fprintf(stderr, " %s %zu", name.c_str(), counts_[i]);
     }
     std::fputs("\n", stderr);
@@ -191,9 +197,22 @@ bool is_whole(const Answer& answer, const ThinkingForm* thinking, std::string_vi
 
 }  // namespace
 
+// Takes form=<number> out of the arguments.
+extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
+  constexpr std::string_view kForm = "form=";
+  char** const last = *arguments + *count;
+  char** const kept = std::remove_if(*arguments, last, [&](std::string_view argument) {
+    if (!argument.starts_with(kForm)) return false;
+    only_form = static_cast<uint8_t>(std::atoi(argument.substr(kForm.size()).data()));
+    return true;
+  });
+  *count = static_cast<int>(kept - *arguments);
+  return 0;
+}
+
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   if (size > 0 && seed % 8 == 7) data[0] = static_cast<uint8_t>(seed / 8);  // no form is left behind
-  const std::vector<std::string_view>& words = chosen_form(size == 0 ? 0 : data[0]).words;
+  const std::vector<std::string_view>& words = form_at(form_number(size == 0 ? 0 : data[0])).words;
   const std::string_view word = words[seed / 4 % words.size()];
   if (seed % 4 < 2 || size < 2 || size + word.size() > max_size)
     return LLVMFuzzerMutate(data, size, max_size);
@@ -208,9 +227,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const std::string text =
       characters_in({reinterpret_cast<const char*>(data) + 2, std::min(size - 2, kMaxText)});
-  OutputParts parts = chosen_form(data[0]).parts;
+  const uint8_t number = form_number(data[0]);
+  OutputParts parts = form_at(number).parts;
   static Executions executions;
-  executions.count(data[0]);
+  executions.count(number);
   parts.begins = static_cast<ThinkingState>(data[1] / 16 % 3);
   if (data[1] >= 128 && parts.calls.front() != &plain_call_form()) parts.calls.push_back(&plain_call_form());
   const Answer whole = read(parts, text, text.size() + 1);

@@ -189,6 +189,21 @@ TEST_F(ProgramTest, InspectNeedsNoWeights) {
   expect_refused("generate " + folder_.string() + " -p x", 1, "model.safetensors");
 }
 
+TEST_F(ProgramTest, PsListsServersWithoutTheirKeys) {
+  const std::string server =
+      "timeout --preserve-status -s TERM 3 " OUTRIDER_PROGRAM " serve " + kModel +
+      " --port 0 --api-key 0123456789abcdef --api-key=fedcba9876543210 >/dev/null 2>&1 &";
+  const std::string listed =
+      " until " OUTRIDER_PROGRAM " ps 2>/dev/null | grep -q api-key; do sleep 0.1; done;";
+  for (const char* form : {"ps", "ps --json"}) {
+    const std::string text = run(form, server + listed).output;
+    EXPECT_NE(text.find("***"), std::string::npos) << text;
+    EXPECT_NE(text.find("--api-key=***"), std::string::npos) << text;
+    EXPECT_EQ(text.find("0123456789abcdef"), std::string::npos) << text;
+    EXPECT_EQ(text.find("fedcba9876543210"), std::string::npos) << text;
+  }
+}
+
 TEST_F(ProgramTest, HelpAndVersion) {
   const std::string version = run("--version").output;
   EXPECT_TRUE(version.starts_with("outrider 0.")) << version;

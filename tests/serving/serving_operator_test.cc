@@ -96,10 +96,16 @@ TEST(Server, LinesTellTheClientItsKeyAndTheTrace) {
     client.post("/v1/completions", R"({"prompt": "hello", "max_tokens": 3, "stream": true})",
                 "x-api-key: 0123456789abcdef-two\r\nX-Request-Id: other\r\n");
     client.get("/v1/models", "x-api-key: 0123456789abcdef-two\r\nX-Request-Id: list\r\n");
+    client.post("/v1/completions", kShort, "x-api-key: 0123456789abcdef-no\r\nX-Request-Id: stranger\r\n");
     ASSERT_TRUE(server.stop().ok());
   }
   std::map<std::string, Json> lines;
   for (const Json& line : log.requests()) lines[line["id"].get<std::string>()] = line;
+  const Json& stranger = lines["stranger"];
+  EXPECT_EQ(stranger["status"], 401);
+  EXPECT_EQ(stranger["method"], "POST");
+  EXPECT_EQ(stranger["route"], "/v1/completions");
+  EXPECT_FALSE(stranger.contains("key"));
   const Json& mine = lines["mine"];
   EXPECT_EQ(mine["client"], "127.0.0.1");
   EXPECT_EQ(mine["key"], "team-a");

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands/commands.h"
@@ -20,13 +21,24 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+// The arguments of a process without keys, which --api-key may hold.
+std::vector<std::string> shown_arguments(std::vector<std::string> arguments) {
+  constexpr std::string_view kOption = "--api-key", kHidden = "***";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with(std::string(kOption) + "="))
+      arguments[i].replace(kOption.size() + 1, std::string::npos, kHidden);
+    if (i > 0 && arguments[i - 1] == kOption) arguments[i] = kHidden;
+  }
+  return arguments;
+}
+
 std::string servers_text(const std::vector<ServerProcess>& servers) {
   std::string text =
       fmt::format("{:>8}  {:<22} {:>9} {:>11}  {}\n", "process", "address", "memory", "since", "command");
   for (const ServerProcess& server : servers) {
     text += fmt::format("{:>8}  {:<22} {:>9} {:>11}  {}\n", server.pid, fmt::join(server.addresses, ","),
                         size_text(server.resident_bytes), duration_text(server.seconds),
-                        fmt::join(server.arguments, " "));
+                        fmt::join(shown_arguments(server.arguments), " "));
   }
   return text;
 }
@@ -38,7 +50,7 @@ nlohmann::ordered_json servers_json(const std::vector<ServerProcess>& servers) {
                     {"addresses", server.addresses},
                     {"resident_bytes", server.resident_bytes},
                     {"seconds", server.seconds},
-                    {"arguments", server.arguments}});
+                    {"arguments", shown_arguments(server.arguments)}});
   }
   return json;
 }

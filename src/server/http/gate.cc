@@ -46,16 +46,16 @@ std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) 
 
 }  // namespace
 
-Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header) {
+std::optional<Refusal> admit(const Service& service, const RequestHeader& header, Admission& admission) {
   const std::optional<std::string> path = served_path(service.options, header.target);
   if (!path) return refusal({.message = "expected a path such as /v1/models, found another request target"});
-  if (auto refused = check_host_count(header)) return *std::move(refused);
-  RouteMatch match = match_route(header.method, *path);
+  if (auto refused = check_host_count(header)) return refused;
+  RouteMatch& match = admission.match;
+  match = match_route(header.method, *path);
   // Health probes know neither host names nor keys.
   const bool is_public = match.row != nullptr && match.row->is_public;
-  Admission admission;
   if (!is_public) {
-    if (auto refused = check_host(service, header)) return *std::move(refused);
+    if (auto refused = check_host(service, header)) return refused;
     if (service.keys.required()) {
       const std::string key =
           header.authorization.empty() ? header.api_key : credential(header.authorization);
@@ -93,15 +93,14 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
          .message = "expected a body in gzip or without Content-Encoding, found " + quote(encoding),
          .code = "unsupported_content_encoding"});
   }
-  if (auto refused = check_phase(service, *match.row)) return *std::move(refused);
+  if (auto refused = check_phase(service, *match.row)) return refused;
   if (match.row->is_queued() && service.calls.is_full()) {
     return refusal(queue_full_error(service));
   }
   if (std::holds_alternative<ParseFunction>(match.row->function)) {
     if (auto crowd = key_crowd(service, admission.scope, 1)) return refusal(*std::move(crowd));
   }
-  admission.match = std::move(match);
-  return admission;
+  return std::nullopt;
 }
 
 std::optional<std::string> served_path(const ServerOptions& options, std::string_view target) {

@@ -40,8 +40,9 @@ struct Refusal {
   std::string allow;  // methods of the path, for status 405
 };
 
-// Checks a request before its body is read, in this order: host, key, route, content type, phase, queue.
-Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header);
+// Checks a request before its body is read, in this order: host, key, route, content type, phase, queue. Why
+// it is refused; nullopt: it is admitted. Either way `admission` tells what is known of the request.
+std::optional<Refusal> admit(const Service& service, const RequestHeader& header, Admission& admission);
 
 // The path of a request target without --root-path. nullopt: as of request_path().
 std::optional<std::string> served_path(const ServerOptions& options, std::string_view target);

@@ -132,9 +132,8 @@ Connection::Task<bool> serve_request(Exchange& exchange) {
     const bool is_sent = co_await send(exchange, *allowed);
     co_return is_sent&& exchange.keeps_alive;
   }
-  auto admitted = admit(service, exchange.header);
-  if (!admitted.ok()) co_return co_await refuse(exchange, reader, admitted.error());
-  exchange.admission = std::move(admitted).value();
+  if (const std::optional<Refusal> refusal = admit(service, exchange.header, exchange.admission))
+    co_return co_await refuse(exchange, reader, *refusal);
   co_return co_await answer_admitted(exchange, reader);
 }
 

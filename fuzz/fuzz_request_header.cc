@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/http/api_keys.h"
+#include "server/access/api_keys.h"
+#include "server/access/request_header.h"
 #include "server/http/gzip_body.h"
-#include "server/http/request_header.h"
 #include "server/http/router.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -29,7 +29,7 @@ RANKS = [
 # include its rooms and be included by them, as long as no ring of files comes of it. "*" is every room that is not named.
 ROOMS = {
     "chat_template": [{"jinja"}],
-    "cli": [{"reports"}, {"commands"}, {"program"}],
+    "cli": [{"reports", "serving"}, {"commands"}, {"program"}],
     "device_kernels": [{"simt"}, {"products", "rows"}, {"attention"}, {"emulated"}],
     "draft_heads": [{"vocabulary"}, {"*"}],
     "drafters": [{"*"}, {"ranked"}, {"combined"}],
@@ -44,7 +44,7 @@ ROOMS = {
     "ranks": [{"mpi"}],
     "open": [{"drafters"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
-    "server": [{"api", "page"}, {"telemetry"}, {"calls"}, {"http"}],
+    "server": [{"access", "api", "page"}, {"telemetry"}, {"calls", "fleet"}, {"http"}],
     "server/api": [{"tools"}, {"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],

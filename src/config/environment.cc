@@ -50,6 +50,15 @@ std::map<std::string, std::string> read_environment() {
   return variables;
 }
 
+std::vector<std::string> environment_without(const std::set<std::string, std::less<>>& names) {
+  std::vector<std::string> variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!names.contains(text.substr(0, text.find('=')))) variables.emplace_back(text);
+  }
+  return variables;
+}
+
 std::filesystem::path user_cache_directory() { return below(cache_home(), "outrider"); }
 
 std::filesystem::path user_state_directory() {

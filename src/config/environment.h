@@ -3,7 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,9 @@ namespace outrider {
 
 // All variables with names that begin with OUTRIDER_.
 std::map<std::string, std::string> read_environment();
+
+// All variables but those with these names, as "NAME=VALUE".
+std::vector<std::string> environment_without(const std::set<std::string, std::less<>>& names);
 
 // $XDG_CACHE_HOME/outrider or ~/.cache/outrider; empty when neither variable is set.
 std::filesystem::path user_cache_directory();

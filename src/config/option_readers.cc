@@ -40,6 +40,17 @@ Result<RowCount> parse_row_count(std::string_view part, std::string_view whole) 
 
 constexpr double kMaxContext = 1 << 24;  // tokens
 
+// "800M" or "6G" in bytes.
+Result<int64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  const auto number = unit == std::string_view::npos ? parse_number("", 0, 0)
+                                                     : parse_number(text.substr(0, text.size() - 1), 0, 1e6);
+  if (!number.ok() || *number == 0)
+    return usage_error(fmt::format("expected a size such as 800M or 6G, found {}", quote(text)));
+  return static_cast<int64_t>(std::ldexp(*number, 10 * (static_cast<int>(unit) + 1)));
+}
+
 // The texts between commas, in order.
 std::vector<std::string> parts_of_texts(std::span<const std::string> texts) {
   std::vector<std::string> parts;
@@ -68,15 +79,18 @@ Result<std::vector<std::string>> json_texts(const std::string& text) {
 }  // namespace
 
 Status read_memory(Settings& settings, const OptionValue& value) {
-  constexpr std::string_view kUnits = "KMGT";
-  const std::string_view text = value.text();
-  const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
-  const auto number = unit == std::string_view::npos ? parse_number("", 0, 0)
-                                                     : parse_number(text.substr(0, text.size() - 1), 0, 1e6);
-  if (!number.ok() || *number == 0)
-    return usage_error(fmt::format("expected a size such as 800M or 6G, found {}", quote(text)));
-  settings.engine.memory_limit = static_cast<int64_t>(std::ldexp(*number, 10 * (static_cast<int>(unit) + 1)));
+  OUTRIDER_TRY(settings.engine.memory_limit, parse_size(value.text()));
   return {};
+}
+
+Status read_models_memory(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.server.models_memory, parse_size(value.text()));
+  return {};
+}
+
+std::string models_memory_text(const Settings& settings) {
+  const int64_t bytes = settings.server.models_memory;
+  return bytes == 0 ? "" : fmt::format("{}K", bytes >> 10);
 }
 
 Status read_row_counts(Settings& settings, const OptionValue& value) {

@@ -2,17 +2,55 @@
 // The rows of the option table whose texts have a form of their own. Errors: the text has another form.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <optional>
 #include <string>
 
+#include "config/methods.h"
 #include "config/option_member.h"
 #include "config/settings.h"
 #include "outrider/result.h"
 
 namespace outrider {
 
+// The names of values.
+inline constexpr std::array<NamedValue<WeightPrecision>, 6> kWeightTypes = {{{"auto", WeightPrecision::kAuto},
+                                                                             {"f32", WeightPrecision::kF32},
+                                                                             {"bf16", WeightPrecision::kBF16},
+                                                                             {"q8_0", WeightPrecision::kQ8_0},
+                                                                             {"q8", WeightPrecision::kQ8},
+                                                                             {"q4", WeightPrecision::kQ4}}};
+inline constexpr std::array<NamedValue<KvCacheType>, 5> kKvTypes = {{{"auto", KvCacheType::kAuto},
+                                                                     {"f32", KvCacheType::kF32},
+                                                                     {"bf16", KvCacheType::kBF16},
+                                                                     {"f16", KvCacheType::kF16},
+                                                                     {"q8_0", KvCacheType::kQ8_0}}};
+inline constexpr std::array<NamedValue<ThreadPinning>, 3> kPinning = {
+    {{"auto", ThreadPinning::kAuto}, {"on", ThreadPinning::kOn}, {"off", ThreadPinning::kOff}}};
+inline constexpr std::array<NamedValue<std::optional<Pooling>>, 3> kPoolings = {
+    {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"rank", std::nullopt}}};
+inline constexpr std::array<NamedValue<ComputeDevice>, 4> kDevices = {
+    {{"auto", ComputeDevice::kAuto},
+     {"cpu", ComputeDevice::kCpu},
+     {"cuda", ComputeDevice::kCuda},
+     {"emulated", ComputeDevice::kEmulated}}};
+inline constexpr std::array<NamedValue<bool>, 2> kOnOff = {{{"on", true}, {"off", false}}};
+inline constexpr std::array<NamedValue<std::optional<bool>>, 2> kPolicies = {
+    {{"auto", true}, {"fixed", false}}};
+inline constexpr auto kAcceptanceRules = [] {
+  std::array<NamedValue<AcceptanceRule>, std::size(kAcceptanceRuleNames)> names;
+  for (size_t i = 0; i < names.size(); ++i)
+    names[i] = {kAcceptanceRuleNames[i], static_cast<AcceptanceRule>(i)};
+  return names;
+}();
+
 constexpr NumberRange kLogitBiases = {-1e4, 1e4};
 
-Status read_memory(Settings& settings, const OptionValue& value);      // "800M"
+Status read_memory(Settings& settings, const OptionValue& value);  // "800M"
+Status read_models_memory(Settings& settings, const OptionValue& value);
+std::string models_memory_text(const Settings& settings);
 Status read_row_counts(Settings& settings, const OptionValue& value);  // "1,8,16x3"
 std::string row_counts_text(const Settings& settings);
 Status read_context(Settings& settings, const OptionValue& value);  // "8192", "8k", "auto"

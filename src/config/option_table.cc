@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/option_table.h"
 
-#include <array>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
 
-#include "config/methods.h"
 #include "config/option_readers.h"
 
 namespace outrider {
@@ -63,34 +61,6 @@ constexpr double kMaxOutput = int64_t{1} << 31;  // clients write the greatest i
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr double kMaxSeed = 9.2e18;  // below 2^63, so that seeds are whole numbers everywhere
 constexpr double kNoEnd = 9223372036854775808.0;
-
-constexpr std::array<NamedValue<WeightPrecision>, 6> kWeightTypes = {{{"auto", WeightPrecision::kAuto},
-                                                                      {"f32", WeightPrecision::kF32},
-                                                                      {"bf16", WeightPrecision::kBF16},
-                                                                      {"q8_0", WeightPrecision::kQ8_0},
-                                                                      {"q8", WeightPrecision::kQ8},
-                                                                      {"q4", WeightPrecision::kQ4}}};
-constexpr std::array<NamedValue<KvCacheType>, 5> kKvTypes = {{{"auto", KvCacheType::kAuto},
-                                                              {"f32", KvCacheType::kF32},
-                                                              {"bf16", KvCacheType::kBF16},
-                                                              {"f16", KvCacheType::kF16},
-                                                              {"q8_0", KvCacheType::kQ8_0}}};
-constexpr std::array<NamedValue<ThreadPinning>, 3> kPinning = {
-    {{"auto", ThreadPinning::kAuto}, {"on", ThreadPinning::kOn}, {"off", ThreadPinning::kOff}}};
-constexpr std::array<NamedValue<std::optional<Pooling>>, 3> kPoolings = {
-    {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"rank", std::nullopt}}};
-constexpr std::array<NamedValue<ComputeDevice>, 4> kDevices = {{{"auto", ComputeDevice::kAuto},
-                                                                {"cpu", ComputeDevice::kCpu},
-                                                                {"cuda", ComputeDevice::kCuda},
-                                                                {"emulated", ComputeDevice::kEmulated}}};
-constexpr std::array<NamedValue<bool>, 2> kOnOff = {{{"on", true}, {"off", false}}};
-constexpr std::array<NamedValue<std::optional<bool>>, 2> kPolicies = {{{"auto", true}, {"fixed", false}}};
-constexpr auto kAcceptanceRules = [] {
-  std::array<NamedValue<AcceptanceRule>, std::size(kAcceptanceRuleNames)> names;
-  for (size_t i = 0; i < names.size(); ++i)
-    names[i] = {kAcceptanceRuleNames[i], static_cast<AcceptanceRule>(i)};
-  return names;
-}();
 
 // One option is a few lines, so that the table can be read as one. OpenAI documents narrower ranges for some
 // fields of requests than programs and people use elsewhere, and clients test for its errors: these rows have
@@ -176,6 +146,21 @@ const OptionRow kOptions[] = {
     {.name = "server-offline-after", .metavar = "SECONDS", .group = kModel, .commands = kGenerate | kChat,
      .member = member<&S::remote, &RemoteTarget::offline_after>(),
      .help = "how long --server is waited for before the drafter writes alone", .range = {0.1, 1e5}},
+    {.name = "models", .metavar = "WHERE", .group = kServing, .commands = kServe, .brief_commands = kServe,
+     .member = member<&S::server, &ServerOptions::models>(),
+     .help = "serve several models by their names, each in a process of its own that is loaded when a request asks for it; "
+             "all: every model on this machine, or a folder of models, or a list in YAML"},
+    {.name = "models-memory", .metavar = "SIZE", .group = kServing, .commands = kServe,
+     .member = read_by<read_models_memory, S>(Type::kText, models_memory_text),
+     .help = "with --models: memory for all models that are loaded, such as 24G; the one that was used least recently "
+             "leaves for another; without it nine tenths of what is free at the start"},
+    {.name = "idle-unload", .metavar = "SECONDS", .group = kServing, .commands = kServe,
+     .member = member<&S::server, &ServerOptions::idle_unload>(),
+     .help = "with --models: a model without requests for this long is unloaded; 0: only where memory is needed",
+     .range = {0, 1e7}},
+    {.name = "pin-model", .metavar = "MODEL", .group = kServing, .commands = kServe,
+     .member = member<&S::server, &ServerOptions::pinned>(),
+     .help = "with --models: load this model at the start and keep it; may be repeated"},
     {.name = "host", .metavar = "ADDRESS", .group = kServing, .commands = kServe, .brief_commands = kServe,
      .member = member<&S::server, &ServerOptions::host>(),
      .help = "address to listen on; any but a loopback one needs --api-key-file; a path, as in /run/outrider.sock or "

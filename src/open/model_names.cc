@@ -99,7 +99,10 @@ Status find_models(Settings& settings, const FirstUse& first_use) {
   OUTRIDER_RETURN_IF_ERROR(finder.find(engine.model));
   OUTRIDER_RETURN_IF_ERROR(finder.find(engine.speculation.speculative_model));
   for (fs::path& model : engine.speculation.speculative_models) OUTRIDER_RETURN_IF_ERROR(finder.find(model));
-  return engine.model.empty() && has_default_model(settings) ? choose_default(settings, first_use) : Status();
+  const bool has_several = !settings.server.models.empty();  // of `serve`
+  return engine.model.empty() && has_default_model(settings) && !has_several
+             ? choose_default(settings, first_use)
+             : Status();
 }
 
 }  // namespace outrider

@@ -65,10 +65,12 @@ int64_t control_group_limit(const fs::path& root) {
   return smallest;
 }
 
-int64_t resident_memory() {
+int64_t resident_memory() { return resident_memory(getpid()); }
+
+int64_t resident_memory(pid_t process) {
   int64_t all = 0;
   int64_t resident = 0;  // pages
-  std::ifstream("/proc/self/statm") >> all >> resident;
+  std::ifstream("/proc/" + std::to_string(process) + "/statm") >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,8 +21,9 @@ int64_t available_memory(const std::filesystem::path& root = "/");
 // below `root`; 0: none. Both versions of control groups are known.
 int64_t control_group_limit(const std::filesystem::path& root = "/");
 
-// Bytes of memory that this process occupies now.
+// Bytes of memory that this process occupies now, or another one; 0: there is no such process.
 int64_t resident_memory();
+int64_t resident_memory(pid_t process);
 
 // Gives the whole pages among the bytes back to the system. They then are 0, or as in the file that is mapped
 // there.

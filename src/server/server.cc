@@ -25,10 +25,10 @@
 #include "platform/machine_memory.h"
 #include "platform/machine_names.h"
 #include "remote/protocol/vocabulary.h"
+#include "server/access/tls_context.h"
 #include "server/http/listener.h"
 #include "server/http/router.h"
 #include "server/http/service.h"
-#include "server/http/tls_context.h"
 #include "server/notify.h"
 
 namespace outrider {
@@ -57,6 +57,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .drafting = {},
           .workers = nullptr,
           .engine = nullptr,
+          .fleet = nullptr,
           .max_batch = parts.max_batch};
 }
 
@@ -93,6 +94,7 @@ struct Server::Impl {
         listener(&io, &service),
         signals(io) {
     service.calls.set_metrics(&service.metrics);
+    if (parts.fleet) service.fleet = std::make_unique<Fleet>(&io, *parts.fleet);
     service.started_ms = now_ms();
   }
   ~Impl() {
@@ -107,6 +109,7 @@ struct Server::Impl {
   // Runs handlers until there are no more. One that throws ends what it belongs to.
   void run_handlers();
   void on_opened(ServedModel model);
+  void start_fleet();
   void on_failure(const Error& error);
   void on_drain();
   Connection::Task<void> drain();
@@ -168,6 +171,16 @@ void Server::Impl::on_opened(ServedModel model) {
   notify_manager(parts.notify_socket, "READY=1\nSTATUS=serving " + parts.model_name);
 }
 
+// A fleet takes requests before any engine runs.
+void Server::Impl::start_fleet() {
+  service.fleet->start();
+  service.phase = Phase::kReady;
+  const size_t count = service.fleet->members().size();
+  log_event("ready", fmt::format("{} models, {:.1f} GB for their engines", count,
+                                 static_cast<double>(service.fleet->options().memory) / 1e9));
+  notify_manager(parts.notify_socket, fmt::format("READY=1\nSTATUS=serving {} models", count));
+}
+
 void Server::Impl::on_failure(const Error& error) {
   failure = error;
   is_aborted = true;
@@ -205,7 +218,10 @@ Connection::Task<void> Server::Impl::wait_while(std::function<bool()> condition,
 Connection::Task<void> Server::Impl::drain() {
   const auto drain_time = std::chrono::duration_cast<Connection::Duration>(
       std::chrono::duration<double>(service.options.drain_timeout));
-  std::function<bool()> is_working = [this] { return !service.calls.empty() && !is_aborted; };
+  std::function<bool()> is_working = [this] {
+    const bool has_forwarded = service.fleet != nullptr && service.fleet->running() > 0;
+    return (!service.calls.empty() || has_forwarded) && !is_aborted;
+  };
   co_await wait_while(std::move(is_working), drain_time);
   if (!service.calls.empty() && !failure) {
     ApiError error{.status = 503,
@@ -214,6 +230,7 @@ Connection::Task<void> Server::Impl::drain() {
                    .code = "draining"};
     service.calls.abort_all(error, service.engine.get());
   }
+  if (service.fleet != nullptr) co_await service.fleet->stop();
   listener.stop();
   std::function<bool()> is_open = [this] { return listener.size() > 0; };
   co_await wait_while(is_open, service.limits.close_time);
@@ -282,6 +299,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
   OUTRIDER_TRY(ApiKeys keys, ApiKeys::collect(parts.options.api_key_file, parts.options.api_keys));
   OUTRIDER_TRY(auto tls, tls_context(parts.options.certificate, parts.options.certificate_key));
   auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys), std::move(tls));
+  if (impl->service.fleet != nullptr) OUTRIDER_RETURN_IF_ERROR(impl->service.fleet->open());
   OUTRIDER_RETURN_IF_ERROR(impl->listener.open());
   if (impl->service.keys.has_short())
     log_warning("--api-key is short and can be guessed; programs of this machine are not kept out by it");
@@ -302,12 +320,16 @@ Status Server::run() {
   Impl& impl = *impl_;
   try {
     impl.service.workers = std::make_unique<PreparationWorkers>();
-    impl.service.engine = std::make_unique<EngineLoop>(impl.parts.open, impl.engine_events());
+    if (impl.service.fleet == nullptr) {
+      impl.service.engine = std::make_unique<EngineLoop>(impl.parts.open, impl.engine_events());
+    } else {
+      impl.start_fleet();
+    }
   } catch (const std::exception& error) {
     return resource_error(fmt::format("cannot start the threads of the server: {}", error.what()));
   }
   impl.run_handlers();
-  impl.service.engine->stop();
+  if (impl.service.engine != nullptr) impl.service.engine->stop();
   impl.service.workers->stop();
   return impl.failure ? Status(*impl.failure) : Status();
 }

@@ -15,6 +15,7 @@
 #include "outrider/engine.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
+#include "server/fleet/fleet_options.h"
 #include "server/http/limits.h"
 
 namespace outrider {
@@ -38,6 +39,9 @@ struct ServerParts {
   std::string thinking_message;                 // is written where a budget ends
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
+  // Several models, each in a process of its own, which this server starts; then the parts about one model,
+  // from `open` to `thinking_message`, mean nothing.
+  std::optional<FleetOptions> fleet = {};
 };
 
 // Listens first and then opens the model; /health reports the progress. One thread is for I/O, one for

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cli/chat_model.h"
 #include "cli/commands/commands.h"
+#include "cli/serving/serve_fleet.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "open/default_context.h"
@@ -57,14 +58,10 @@ std::string ready_note(const OpenedFiles& files, int64_t context) {
   return summary.empty() ? length : summary + "; " + length;
 }
 
-}  // namespace
-
-Status run_serve(const Settings& settings) {
+// The parts of a server about the one model that it has.
+Status add_model(const Settings& settings, ServerParts& parts) {
   OUTRIDER_TRY(Names names, names_of(settings, Unasked::kAuto));
   names.options.calibrate = true;  // requests may ask for policy auto, and /metrics tells the speed-up
-  raise_file_limit();
-  ServerParts parts;
-  parts.options = settings.server;
   const auto stage = std::make_shared<std::atomic<LoadStage>>(LoadStage::kFiles);
   parts.load_stage = stage;
   const auto note = std::make_shared<std::string>();
@@ -88,8 +85,22 @@ Status run_serve(const Settings& settings) {
   parts.template_values = std::move(chat.values);
   parts.thinking_budget = chat.thinking_budget;
   parts.thinking_message = settings.chat.thinking_message;
+  return {};
+}
+
+}  // namespace
+
+Status run_serve(const Settings& settings) {
+  raise_file_limit();
+  ServerParts parts;
+  parts.options = settings.server;
   parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
+  if (settings.server.models.empty()) {
+    OUTRIDER_RETURN_IF_ERROR(add_model(settings, parts));
+  } else {
+    OUTRIDER_TRY(parts.fleet, fleet_options(settings));
+  }
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));
   server->handle_signals();
   write_output(fmt::format("listening on {}\n", server->url()));

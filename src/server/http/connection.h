@@ -16,6 +16,8 @@
 
 namespace outrider {
 
+inline constexpr std::string_view kUnixAddress = "unix";  // of the clients of a UNIX socket
+
 // A client with a deadline for the operation that its coroutine waits for. It also notices when its peer goes
 // away. Every coroutine that uses it owns a share of it, because each may end first. Only the I/O thread uses
 // it.

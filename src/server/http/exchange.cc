@@ -63,7 +63,8 @@ Connection::Task<bool> send_unlogged(Exchange& exchange, const Reply& reply) {
 }
 
 RequestClient client_of(const Exchange& exchange) {
-  return {.address = exchange.connection->address(),
+  const std::string& forwarded = exchange.header.forwarded_for;
+  return {.address = forwarded.empty() ? exchange.connection->address() : forwarded,
           .key = exchange.admission.key_name,
           .trace = exchange.header.trace};
 }
@@ -75,9 +76,6 @@ bool is_logged(const Exchange& exchange) {
          std::ranges::none_of(routes, [row](const std::string& name) { return is_route(*row, name); });
 }
 
-namespace {
-
-// The line of a request that no call has.
 void log_reply(const Exchange& exchange, const Reply& reply) {
   if (!is_logged(exchange)) return;
   const RouteRow* row = exchange.admission.match.row;
@@ -92,8 +90,6 @@ void log_reply(const Exchange& exchange, const Reply& reply) {
                .streams = std::nullopt,
                .call = std::nullopt});
 }
-
-}  // namespace
 
 Connection::Task<bool> send(Exchange& exchange, const Reply& reply) {
   log_reply(exchange, reply);

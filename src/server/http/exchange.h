@@ -37,6 +37,8 @@ RequestClient client_of(const Exchange& exchange);
 // Whether the request gets a line in the log.
 bool is_logged(const Exchange& exchange);
 
+// The line of a request that no call has.
+void log_reply(const Exchange& exchange, const Reply& reply);
 // Sends the whole answer and logs it. False: the connection is broken.
 Connection::Task<bool> send(Exchange& exchange, const Reply& reply);
 // For calls, which LiveCalls logs when they are finished.

@@ -112,10 +112,11 @@ std::optional<std::string> served_path(const ServerOptions& options, std::string
 
 std::optional<ApiError> key_crowd(const Service& service, uint64_t scope, int sequences) {
   const int limit = service.options.max_running_per_key;
-  if (limit == 0 || service.calls.load_of(scope) + sequences <= limit) return std::nullopt;
+  const int load = service.calls.load_of(scope) + (service.fleet ? service.fleet->running_of(scope) : 0);
+  if (limit == 0 || load + sequences <= limit) return std::nullopt;
   return ApiError{.status = 429,
                   .type = "rate_limit_error",
-                  .message = "this key has " + std::to_string(service.calls.load_of(scope)) +
+                  .message = "this key has " + std::to_string(load) +
                              " requests in progress, and the server allows " + std::to_string(limit) +
                              " of one key",
                   .code = "key_busy",

@@ -27,6 +27,7 @@ struct RequestHeader {
   std::string preflight_headers;  // the headers that a preflight asks for
   std::string request_id;         // empty: none, or one that is_request_id() rejects
   std::optional<TraceContext> trace;
+  std::string forwarded_for;  // the client, as a program on the other end of a UNIX socket tells it
 };
 
 struct Admission {

@@ -41,7 +41,8 @@ tcp::endpoint tcp_endpoint(const asio::generic::stream_protocol::endpoint& gener
 }
 
 std::string address_text(const asio::generic::stream_protocol::endpoint& peer) {
-  return peer.protocol().family() == AF_UNIX ? "unix" : tcp_endpoint(peer).address().to_string();
+  return peer.protocol().family() == AF_UNIX ? std::string(kUnixAddress)
+                                             : tcp_endpoint(peer).address().to_string();
 }
 
 // Whether a server listens on the socket. One that ended without removing it does not.
@@ -273,6 +274,7 @@ void Listener::check_deadlines() {
   start();
   const auto now = Connection::Clock::now();
   for (Connection* connection : connections_) connection->check_deadline(now);
+  if (service_->engine == nullptr) return;  // the engines of a fleet have the calls
   service_->calls.cancel_abandoned(*service_->engine);
   expire_calls();
   expire_sessions();

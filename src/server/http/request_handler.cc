@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "server/http/drafting_answer.h"
 #include "server/http/exchange.h"
+#include "server/http/fleet_answer.h"
 #include "server/http/generation_answer.h"
 #include "server/http/prepared_answer.h"
 #include "server/http/request_reader.h"
@@ -51,6 +52,7 @@ Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
 Connection::Task<bool> dispatch(Exchange& exchange) {
   Service& service = exchange.connection->service();
   const RouteRow& row = *exchange.admission.match.row;
+  if (service.fleet != nullptr) co_return co_await answer_by_fleet(exchange);
   if (row.is_queued() && service.calls.is_full()) {  // the queue may have filled while the body was read
     const Reply refused = error_reply(exchange, queue_full_error(service));
     co_return co_await send(exchange, refused);

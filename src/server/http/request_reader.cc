@@ -140,6 +140,9 @@ RequestHeader RequestReader::header() const {
   header.preflight_headers = text_of(request[http::field::access_control_request_headers]);
   const std::string id = text_of(request["X-Request-Id"]);
   if (is_request_id(id)) header.request_id = id;
+  // Whoever reaches a UNIX socket is trusted to tell the client; others could write anything.
+  if (connection_->address() == kUnixAddress)
+    header.forwarded_for = client_address(text_of(request["X-Forwarded-For"]));
   if (request.count("traceparent") == 1) header.trace = parse_traceparent(text_of(request["traceparent"]));
   return header;
 }

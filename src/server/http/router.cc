@@ -27,6 +27,8 @@ constexpr RouteRow kRoutes[] = {
     {"GET", "/stats", stats, false},
     {"GET", "/v1/models", models},
     {"GET", "/v1/models/{id}", model},
+    {"POST", "/v1/models/load", one_model_body},
+    {"POST", "/v1/models/unload", one_model_body},
     {"POST", "/v1/chat/completions", parse_chat},
     {"POST", "/v1/completions", parse_completion},
     {"POST", "/v1/responses", parse_responses},

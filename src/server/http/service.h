@@ -12,15 +12,16 @@
 #include "config/settings.h"
 #include "open/parts.h"
 #include "remote/protocol/messages.h"
+#include "server/access/api_keys.h"
+#include "server/access/request_header.h"
 #include "server/api/response_store.h"
 #include "server/api/served_model.h"
 #include "server/calls/drafting_sessions.h"
 #include "server/calls/engine_loop.h"
 #include "server/calls/live_calls.h"
 #include "server/calls/preparation_worker.h"
-#include "server/http/api_keys.h"
+#include "server/fleet/fleet.h"
 #include "server/http/limits.h"
-#include "server/http/request_header.h"
 #include "server/telemetry/server_metrics.h"
 
 namespace outrider {
@@ -48,6 +49,7 @@ struct Service {
   DraftingSessions drafting;
   std::unique_ptr<PreparationWorkers> workers;
   std::unique_ptr<EngineLoop> engine;
+  std::unique_ptr<Fleet> fleet;  // null: this process is the engine of the one model
 
   int max_batch = 0;
   int connections = 0;

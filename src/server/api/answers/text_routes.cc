@@ -155,6 +155,11 @@ ApiResult<std::string> message_tokens_body(std::string_view body, const ServedMo
   return input_tokens_body({}, prompt.tokens);
 }
 
+ApiResult<std::string> one_model_body(std::string_view /*body*/, const ServedModel& /*model*/,
+                                      const ApiLimits& /*limits*/) {
+  return not_served_error("this server has one model, which stays loaded; --models serves several");
+}
+
 std::string models_body(const ServedModel& model) {
   std::string out;
   JsonWriter json(out);

@@ -35,6 +35,10 @@ ApiResult<std::string> response_tokens_body(std::string_view body, const ServedM
 ApiResult<std::string> message_tokens_body(std::string_view body, const ServedModel& model,
                                            const ApiLimits& limits = {});
 
+// POST /v1/models/load and unload: a server of one model refuses.
+ApiResult<std::string> one_model_body(std::string_view body, const ServedModel& model,
+                                      const ApiLimits& limits);
+
 // GET /v1/models and /v1/models/NAME. Error: 404, the model has another name.
 std::string models_body(const ServedModel& model);
 ApiResult<std::string> model_body(std::string_view name, const ServedModel& model);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/request_header.h"
+#include "server/access/request_header.h"
 
 #include <gtest/gtest.h>
 

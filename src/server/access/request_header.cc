@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/request_header.h"
+#include "server/access/request_header.h"
 
 #include <arpa/inet.h>
 
@@ -66,6 +66,23 @@ std::string base64_decoded(std::string_view text) {
   return bytes;
 }
 
+// nullopt: an invalid escape.
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%') {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+    decoded += c;
+  }
+  return decoded;
+}
+
 }  // namespace
 
 std::string lowered(std::string_view text) {
@@ -77,20 +94,31 @@ std::string lowered(std::string_view text) {
 std::optional<std::string> request_path(std::string_view target) {
   target = target.substr(0, target.find('?'));
   if (!target.starts_with('/')) return std::nullopt;
-  std::string path;
-  for (size_t i = 0; i < target.size(); ++i) {
-    char c = target[i];
-    if (c == '%') {
-      if (i + 2 >= target.size()) return std::nullopt;
-      const int high = hex_digit(target[i + 1]), low = hex_digit(target[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '#') return std::nullopt;
-    path += c;
-  }
+  std::optional<std::string> path = percent_decoded(target);
+  const auto is_refused = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '#'; };
+  if (path && std::any_of(path->begin(), path->end(), is_refused)) return std::nullopt;
   return path;
+}
+
+std::string query_value(std::string_view target, std::string_view name) {
+  const size_t mark = target.find('?');
+  std::string_view query = mark == std::string_view::npos ? "" : target.substr(mark + 1);
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(pair.size() + 1, query.size()));
+    const size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name)
+      return percent_decoded(pair.substr(equals + 1)).value_or("");
+  }
+  return {};
+}
+
+std::string client_address(std::string_view forwarded_for) {
+  constexpr size_t kLongest = 45;  // of IPv6
+  const std::string_view first = forwarded_for.substr(0, forwarded_for.find(','));
+  const auto may_be_address = [](unsigned char c) { return std::isxdigit(c) != 0 || c == '.' || c == ':'; };
+  const bool is_address = first.size() <= kLongest && std::all_of(first.begin(), first.end(), may_be_address);
+  return is_address ? std::string(first) : std::string();
 }
 
 std::optional<std::string> host_name(std::string_view host) {

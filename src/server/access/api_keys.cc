@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/api_keys.h"
+#include "server/access/api_keys.h"
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/white_space.h"
-#include "server/http/request_header.h"
+#include "server/access/request_header.h"
 
 namespace outrider {
 namespace {

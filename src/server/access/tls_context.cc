@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/tls_context.h"
+#include "server/access/tls_context.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

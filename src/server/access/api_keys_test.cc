@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http/api_keys.h"
+#include "server/access/api_keys.h"
 
 #include <gtest/gtest.h>
 

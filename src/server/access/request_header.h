@@ -45,6 +45,12 @@ bool is_json_type(std::string_view content_type);
 // Whether an id is safe to repeat in headers and logs: 1 to 128 letters, digits and ._-
 bool is_request_id(std::string_view id);
 
+// The first address in X-Forwarded-For; empty: none, or no address.
+std::string client_address(std::string_view forwarded_for);
+
+// The value of a name in the query of a request target, percent-decoded; empty: there is none.
+std::string query_value(std::string_view target, std::string_view name);
+
 // The key in an Authorization header: KEY of "Bearer KEY", or the password of "Basic ...". Empty: none.
 std::string credential(std::string_view authorization);
 

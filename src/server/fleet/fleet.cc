@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/fleet/fleet.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cmath>
+#include <utility>
+
+#include "base/quote.h"
+#include "platform/machine_memory.h"
+#include "server/fleet/engine_connection.h"
+#include "server/telemetry/request_log.h"
+
+namespace outrider {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+constexpr auto kTick = 50ms;
+constexpr auto kHealthInterval = 20ms;
+constexpr auto kWanted = 1s;         // a request that waits asks again within this time
+constexpr auto kLeastStay = 1s;      // an engine with requests stays at least this long
+constexpr auto kGoodRun = 30s;       // after it a failure is the first one
+constexpr auto kFirstPause = 200ms;  // before an engine that failed starts again
+constexpr int kMostDoublings = 8;
+constexpr auto kKillGrace = 2s;  // beyond the engine's own time to end
+
+void log_if_failed(const std::exception_ptr& failure) {
+  if (failure != nullptr) log_failure("fleet_failed", failure);
+}
+
+bool is_wanted(const FleetMember& member, FleetMember::Clock::time_point now) {
+  return member.is_asked || now - member.wanted_at < kWanted;
+}
+
+double seconds(FleetMember::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+std::string names_of(std::span<const FleetMember> members) {
+  std::string names;
+  for (const FleetMember& member : members) names += (names.empty() ? "" : ", ") + member.model.name;
+  return names;
+}
+
+}  // namespace
+
+Fleet::Fleet(asio::io_context* io, FleetOptions options) : io_(io), options_(std::move(options)) {
+  for (const FleetModel& model : options_.models) {
+    FleetMember& member = members_.emplace_back();
+    member.model = model;
+    member.is_asked = model.is_pinned;
+  }
+}
+
+Fleet::~Fleet() {
+  for (FleetMember& member : members_) member.process.reset();
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+Status Fleet::open() {
+  std::string name = (std::filesystem::temp_directory_path() / "outrider-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return io_error("cannot make a folder for sockets: " + name);
+  folder_ = name;
+  for (size_t i = 0; i < members_.size(); ++i) members_[i].socket = (folder_ / std::to_string(i)).string();
+  return {};
+}
+
+void Fleet::start() { asio::co_spawn(*io_, watch(), log_if_failed); }
+
+int64_t Fleet::used_bytes() const {
+  int64_t bytes = 0;
+  for (const FleetMember& member : members_) bytes += is_running(member) ? member.bytes() : 0;
+  return bytes;
+}
+
+int Fleet::running_of(uint64_t scope) const {
+  const auto found = running_by_scope_.find(scope);
+  return found == running_by_scope_.end() ? 0 : found->second;
+}
+
+ApiResult<FleetMember*> Fleet::find(std::string_view name) {
+  if (name.empty() && members_.size() == 1) return &members_.front();
+  if (name.empty()) {
+    return ApiError{.message = "expected the name of a model, found none; models: " + names_of(members_),
+                    .param = "model",
+                    .code = "model_required"};
+  }
+  const auto is_named = [](const FleetMember& member, std::string_view sought) {
+    const std::vector<std::string>& aliases = member.model.aliases;
+    return member.model.name == sought || std::ranges::find(aliases, sought) != aliases.end();
+  };
+  for (FleetMember& member : members_) {
+    if (is_named(member, name)) return &member;
+  }
+  const std::string meant = options_.resolve ? options_.resolve(name) : "";
+  for (FleetMember& member : members_) {
+    if (!meant.empty() && is_named(member, meant)) return &member;
+  }
+  return ApiError{.status = 404,
+                  .message = fmt::format("no model {}; models: {}", quote(name), names_of(members_)),
+                  .param = "model",
+                  .code = "model_not_found"};
+}
+
+ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
+  const auto now = Clock::now();
+  if (!is_wanted(member, now)) member.waits_since = now;
+  member.wanted_at = now;
+  if (member.state == EngineState::kFailed && !member.problem.empty() && now < member.may_start_at) {
+    return ApiError{.status = 503,
+                    .type = "unavailable_error",
+                    .message = fmt::format("the engine of {} did not start ({}); the log says why",
+                                           member.model.name, member.problem),
+                    .code = "model_failed",
+                    .retry_after = static_cast<int>(std::ceil(seconds(member.may_start_at - now)))};
+  }
+  if (member.state != EngineState::kLoaded) plan();
+  if (member.state != EngineState::kLoaded) return false;
+  ++member.users;
+  ++member.requests;
+  ++running_;
+  ++running_by_scope_[scope];
+  return true;
+}
+
+void Fleet::leave(FleetMember& member, uint64_t scope) {
+  --member.users;
+  --running_;
+  if (--running_by_scope_[scope] == 0) running_by_scope_.erase(scope);
+  member.used_at = Clock::now();
+  plan();
+}
+
+void Fleet::load(FleetMember& member) {
+  if (!is_wanted(member, Clock::now())) member.waits_since = Clock::now();
+  member.is_asked = true;
+  plan();
+}
+
+void Fleet::unload(FleetMember& member) {
+  member.is_asked = false;
+  if (member.state == EngineState::kLoaded) member.state = EngineState::kLeaving;
+  if (member.state == EngineState::kLoading) end(member);
+  plan();
+}
+
+// Starts what is wanted and fits, and lets go what is idle or has to make room.
+void Fleet::plan() {
+  if (is_closed_) return;
+  const auto now = Clock::now();
+  unload_idle(now);
+  for (FleetMember* next = next_to_start(now); next != nullptr; next = next_to_start(now)) {
+    if (!fits(*next)) {
+      make_room(*next, now);
+      break;  // the model that waits longest comes first
+    }
+    launch(*next);
+  }
+  for (FleetMember& member : members_) {
+    if (member.state == EngineState::kLeaving && member.users == 0) end(member);
+  }
+}
+
+void Fleet::unload_idle(Clock::time_point now) {
+  if (options_.idle_unload <= 0) return;
+  for (FleetMember& member : members_) {
+    const bool is_idle = member.users == 0 && seconds(now - member.used_at) >= options_.idle_unload;
+    if (member.state == EngineState::kLoaded && is_idle && !member.model.is_pinned)
+      member.state = EngineState::kLeaving;
+  }
+}
+
+FleetMember* Fleet::next_to_start(Clock::time_point now) {
+  FleetMember* next = nullptr;
+  for (FleetMember& member : members_) {
+    if (is_running(member) || !is_wanted(member, now) || now < member.may_start_at) continue;
+    if (next == nullptr || member.waits_since < next->waits_since) next = &member;
+  }
+  return next;
+}
+
+bool Fleet::is_running(const FleetMember& member) const {
+  return member.state != EngineState::kUnloaded && member.state != EngineState::kFailed;
+}
+
+// A model that needs more than the memory runs by itself.
+bool Fleet::fits(const FleetMember& member) const {
+  const int64_t used = used_bytes();
+  return used == 0 || used + member.model.bytes <= options_.memory;
+}
+
+void Fleet::make_room(const FleetMember& member, Clock::time_point now) {
+  int64_t used = used_bytes();
+  for (const FleetMember& other : members_) {
+    const bool goes = other.state == EngineState::kLeaving || other.state == EngineState::kStopping;
+    used -= goes ? other.bytes() : 0;
+  }
+  while (used > 0 && used + member.model.bytes > options_.memory) {
+    FleetMember* const next = victim(now);
+    if (next == nullptr) return;
+    used -= next->bytes();
+    next->state = EngineState::kLeaving;
+  }
+}
+
+// The idle engine that was used least recently, else the engine that was loaded first; null: all have to
+// stay.
+FleetMember* Fleet::victim(Clock::time_point now) {
+  FleetMember* found = nullptr;
+  const auto leaves_before = [](const FleetMember& a, const FleetMember& b) {
+    if ((a.users == 0) != (b.users == 0)) return a.users == 0;
+    return a.users == 0 ? a.used_at < b.used_at : a.ready_at < b.ready_at;
+  };
+  for (FleetMember& member : members_) {
+    const bool may_leave = member.users == 0 || now - member.ready_at >= kLeastStay;
+    if (member.state != EngineState::kLoaded || member.model.is_pinned || !may_leave) continue;
+    if (found == nullptr || leaves_before(member, *found)) found = &member;
+  }
+  return found;
+}
+
+void Fleet::launch(FleetMember& member) {
+  std::vector<std::string> arguments = member.model.arguments;
+  arguments.insert(arguments.end(), {"--host", "unix:" + member.socket});
+  const int64_t start = ++member.starts;
+  member.state = EngineState::kLoading;
+  member.resident_bytes = 0;
+  auto process = EngineProcess::start(io_->get_executor(), options_.program, arguments, options_.environment);
+  if (!process.ok()) return on_end(member, process.error().message);
+  member.process = std::move(process).value();
+  log_event("engine_started", fmt::format("{}: process {}", member.model.name, member.process->pid()));
+  asio::co_spawn(*io_, watch_process(member), log_if_failed);
+  asio::co_spawn(*io_, wait_until_ready(member, start), log_if_failed);
+}
+
+void Fleet::end(FleetMember& member) {
+  const auto patience =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.drain_timeout));
+  member.state = EngineState::kStopping;
+  member.kill_at = Clock::now() + patience + kKillGrace;
+  member.process->terminate();
+}
+
+Fleet::Task<void> Fleet::watch_process(FleetMember& member) {
+  const std::string ending = co_await member.process->wait();
+  on_end(member, ending);
+  plan();
+}
+
+void Fleet::on_end(FleetMember& member, const std::string& ending) {
+  const auto now = Clock::now();
+  const bool was_loaded = member.state == EngineState::kLoaded || member.state == EngineState::kLeaving;
+  member.process.reset();
+  std::error_code ignored;
+  std::filesystem::remove(member.socket, ignored);
+  if (member.state == EngineState::kStopping) {
+    member.state = EngineState::kUnloaded;
+    log_event("engine_unloaded", member.model.name);
+    return;
+  }
+  if (was_loaded && now - member.ready_at >= kGoodRun) member.failures_in_a_row = 0;
+  const int doublings = std::min(member.failures_in_a_row++, kMostDoublings);
+  const Clock::duration pause = kFirstPause * (1 << doublings);
+  ++member.failures;
+  member.state = EngineState::kFailed;
+  member.problem = was_loaded ? "" : ending;
+  member.is_asked = member.model.is_pinned;
+  member.may_start_at = now + pause;
+  log_event("engine_failed", fmt::format("{}: {}; it may start again after {:.1f} s", member.model.name,
+                                         ending, seconds(pause)));
+}
+
+Fleet::Task<void> Fleet::wait_until_ready(FleetMember& member, int64_t start) {
+  while (member.starts == start && member.state == EngineState::kLoading) {
+    const bool is_ready = co_await is_healthy(member);
+    if (member.starts != start || member.state != EngineState::kLoading) co_return;
+    if (is_ready) {
+      member.state = EngineState::kLoaded;
+      member.problem.clear();
+      member.is_asked = false;
+      member.ready_at = member.used_at = Clock::now();
+      co_return;
+    }
+    co_await sleep(kHealthInterval);
+  }
+}
+
+Fleet::Task<bool> Fleet::is_healthy(const FleetMember& member) {
+  EngineConnection connection(io_->get_executor());
+  const std::string request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  const bool is_answered = co_await connection.ask(member.socket, request);
+  co_return is_answered&& connection.status() == 200;
+}
+
+Fleet::Task<void> Fleet::sleep(Clock::duration time) {
+  asio::steady_timer timer(*io_, time);
+  boost::system::error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+Fleet::Task<void> Fleet::watch() {
+  while (!is_closed_) {
+    plan();
+    for (FleetMember& member : members_) {
+      if (member.process == nullptr) continue;
+      member.resident_bytes = resident_memory(member.process->pid());
+      if (member.state == EngineState::kStopping && Clock::now() >= member.kill_at) member.process->kill();
+    }
+    co_await sleep(kTick);
+  }
+}
+
+Fleet::Task<void> Fleet::stop() {
+  is_closed_ = true;
+  for (FleetMember& member : members_) {
+    if (member.process == nullptr) continue;
+    member.state = EngineState::kStopping;
+    member.process->terminate();
+  }
+  const auto kill_at = Clock::now() + kKillGrace;
+  while (used_bytes() > 0) {
+    co_await sleep(kHealthInterval);
+    if (Clock::now() < kill_at) continue;
+    for (FleetMember& member : members_) {
+      if (member.process != nullptr) member.process->kill();
+    }
+  }
+}
+
+}  // namespace outrider

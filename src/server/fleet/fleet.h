@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the server: includes Boost.
+#pragma once
+
+#include <array>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "server/api/api_error.h"
+#include "server/fleet/engine_process.h"
+#include "server/fleet/fleet_options.h"
+
+namespace outrider {
+
+// kLeaving: it takes no further requests and ends after those in progress. kStopping: it was told to end.
+enum class EngineState : uint8_t { kUnloaded, kLoading, kLoaded, kLeaving, kStopping, kFailed };
+inline constexpr std::array<std::string_view, 6> kEngineStates = {"unloaded",  "loading",   "loaded",
+                                                                  "unloading", "unloading", "failed"};
+
+// A model of the fleet and its engine.
+struct FleetMember {
+  using Clock = std::chrono::steady_clock;
+
+  FleetModel model;
+  std::string socket;  // of its engine
+  EngineState state = EngineState::kUnloaded;
+  std::unique_ptr<EngineProcess> process = nullptr;  // null: none runs
+  int users = 0;                                     // requests that the engine answers
+  int64_t resident_bytes = 0;                        // measured last
+  int64_t starts = 0, failures = 0, requests = 0;
+  int failures_in_a_row = 0;
+  bool is_asked = false;               // it shall be loaded although no request waits for it
+  std::string problem = {};            // why the last engine ended before it was ready; empty: it did not
+  Clock::time_point wanted_at = {};    // when a request last waited for it
+  Clock::time_point waits_since = {};  // since when requests wait for it
+  Clock::time_point ready_at = {};
+  Clock::time_point used_at = {};
+  Clock::time_point may_start_at = {};
+  Clock::time_point kill_at = {};  // of kStopping
+
+  std::string_view state_name() const { return kEngineStates[static_cast<size_t>(state)]; }
+  // Memory that counts for it while it runs.
+  int64_t bytes() const { return std::max(model.bytes, resident_bytes); }
+};
+
+// Engines for several models, each a process of its own that starts when a request waits for its model. Where
+// memory is short, models are loaded in the order in which requests began to wait, and the engine leaves that
+// was used least recently. An engine that ends by itself takes no other with it and is started again, after a
+// pause that doubles. Only the I/O thread uses a fleet.
+class Fleet {
+ public:
+  using Clock = FleetMember::Clock;
+  template <typename T>
+  using Task = boost::asio::awaitable<T>;
+
+  Fleet(boost::asio::io_context* io, FleetOptions options);
+  ~Fleet();
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  // Error: there is no place for the sockets of the engines.
+  Status open();
+  // Starts the watch over the engines, and loads the pinned models.
+  void start();
+  // Ends all engines, and the requests in progress with them. Returns when none runs.
+  Task<void> stop();
+
+  std::span<FleetMember> members() { return members_; }
+  const FleetOptions& options() const { return options_; }
+  // Memory of all engines that run.
+  int64_t used_bytes() const;
+  // Requests in progress, and those whose key has this scope.
+  int running() const { return running_; }
+  int running_of(uint64_t scope) const;
+
+  // The model of a name; an empty name means the only one. Error: there is none.
+  ApiResult<FleetMember*> find(std::string_view name);
+  // Takes a place at the engine. False: the engine is not ready, and it is loaded because of this call, which
+  // is to be repeated at least twice a second. Error: it could not be started.
+  ApiResult<bool> enter(FleetMember& member, uint64_t scope);
+  void leave(FleetMember& member, uint64_t scope);
+  // Loads and unloads a model although no request asks for that.
+  void load(FleetMember& member);
+  void unload(FleetMember& member);
+
+ private:
+  void plan();
+  void unload_idle(Clock::time_point now);
+  FleetMember* next_to_start(Clock::time_point now);
+  bool is_running(const FleetMember& member) const;
+  bool fits(const FleetMember& member) const;
+  void make_room(const FleetMember& member, Clock::time_point now);
+  FleetMember* victim(Clock::time_point now);
+  void launch(FleetMember& member);
+  void end(FleetMember& member);
+  void on_end(FleetMember& member, const std::string& ending);
+  Task<void> watch();
+  Task<void> watch_process(FleetMember& member);
+  Task<void> wait_until_ready(FleetMember& member, int64_t start);
+  Task<bool> is_healthy(const FleetMember& member);
+  Task<void> sleep(Clock::duration time);
+
+  boost::asio::io_context* io_;
+  FleetOptions options_;
+  std::filesystem::path folder_;  // of the sockets
+  std::vector<FleetMember> members_;
+  std::unordered_map<uint64_t, int> running_by_scope_;
+  int running_ = 0;
+  bool is_closed_ = false;
+};
+
+}  // namespace outrider

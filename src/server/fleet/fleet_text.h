@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/fleet/fleet.h"
+
+namespace outrider {
+
+// The models of a fleet as JSON: in OpenAI's form with the state of each as llama-server's router tells it;
+// one of them; and as Ollama's clients read them, all or only the loaded ones.
+std::string fleet_models_body(Fleet& fleet, int64_t created);
+std::string fleet_model_body(const FleetMember& member, std::string_view name, int64_t created);
+std::string fleet_tags_body(Fleet& fleet, bool only_loaded);
+// GET /stats
+std::string fleet_stats_body(Fleet& fleet, double uptime);
+// Figures of the fleet in Prometheus' text format.
+std::string fleet_metrics(Fleet& fleet, int connections);
+
+// Several texts in Prometheus' format as one, where each family occurs once.
+std::string merged_metrics(std::span<const std::string> texts);
+
+}  // namespace outrider

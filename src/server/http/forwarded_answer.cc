@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/forwarded_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <memory>
+#include <utility>
+
+#include "server/fleet/engine_connection.h"
+
+namespace outrider {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto kAskAgain = std::chrono::milliseconds(50);
+constexpr auto kFirstNotice = std::chrono::seconds(1);
+constexpr auto kNotices = std::chrono::seconds(2);  // between two of them
+constexpr auto kUntilWoken = std::chrono::hours(1);
+constexpr size_t kMostPending = 1 << 20;    // bytes that the client has not taken
+constexpr size_t kMostWhole = 64ULL << 20;  // of an answer that is read as a whole
+constexpr std::array<std::string_view, 4> kPassedHeaders = {"Retry-After", "WWW-Authenticate",
+                                                            "X-Accel-Buffering", "Deprecation"};
+
+}  // namespace
+
+// A place at an engine.
+class FleetPlace {
+ public:
+  FleetPlace(Fleet* fleet, FleetMember* member, uint64_t scope)
+      : fleet_(fleet), member_(member), scope_(scope) {}
+  ~FleetPlace() { fleet_->leave(*member_, scope_); }
+  FleetPlace(const FleetPlace&) = delete;
+  FleetPlace& operator=(const FleetPlace&) = delete;
+
+ private:
+  Fleet* fleet_;
+  FleetMember* member_;
+  uint64_t scope_;
+};
+
+// The answer of an engine while it comes. A coroutine of its own reads it, so that the client's coroutine
+// notices when the client goes away.
+struct EngineAnswer {
+  explicit EngineAnswer(const asio::any_io_executor& executor) : engine(executor), room(executor) {}
+
+  EngineConnection engine;
+  asio::steady_timer room;  // wakes the reader when the client has taken bytes
+  std::string pending;      // bytes of the body
+  bool has_header = false, is_done = false, is_broken = false;
+  bool is_closed = false;  // nobody wants the rest
+  Connection* waiter = nullptr;
+
+  void wake() const {
+    if (waiter != nullptr) waiter->wake();
+  }
+};
+
+// Ends the reading however the client's coroutine ends.
+class EngineAnswerGuard {
+ public:
+  explicit EngineAnswerGuard(EngineAnswer* answer) : answer_(answer) {}
+  ~EngineAnswerGuard() {
+    answer_->is_closed = true;
+    answer_->waiter = nullptr;
+    answer_->engine.close();
+    answer_->room.cancel();
+  }
+  EngineAnswerGuard(const EngineAnswerGuard&) = delete;
+  EngineAnswerGuard& operator=(const EngineAnswerGuard&) = delete;
+
+ private:
+  EngineAnswer* answer_;
+};
+
+namespace {
+
+Connection::Task<void> read_answer(std::shared_ptr<EngineAnswer> answer, std::string socket,
+                                   std::string request) {
+  answer->has_header = co_await answer->engine.ask(socket, request);
+  answer->is_broken = !answer->has_header;
+  answer->wake();
+  while (answer->has_header && !answer->is_closed && !answer->is_done && !answer->is_broken) {
+    const std::optional<std::string> bytes = co_await answer->engine.read_some();
+    answer->is_broken = !bytes.has_value();
+    answer->is_done = bytes && bytes->empty();
+    if (bytes) answer->pending += *bytes;
+    answer->wake();
+    while (answer->pending.size() > kMostPending && !answer->is_closed) {
+      boost::system::error_code ignored;
+      answer->room.expires_after(kUntilWoken);
+      co_await answer->room.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+  }
+}
+
+// The path and query that the client asked for, without --root-path.
+std::string_view engine_target(const Exchange& exchange) {
+  std::string_view target = exchange.header.target;
+  const std::string& root = exchange.connection->service().options.root_path;
+  if (!root.empty() && target.starts_with(root + "/")) target.remove_prefix(root.size());
+  return target;
+}
+
+std::string request_text(const Exchange& exchange, const std::string& body) {
+  const RequestHeader& header = exchange.header;
+  std::string text = fmt::format(
+      "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Request-Id: {}\r\n",
+      header.method == "HEAD" ? "GET" : header.method, engine_target(exchange), exchange.client_id);
+  const auto add = [&text](std::string_view name, std::string_view value) {
+    if (!value.empty()) text += fmt::format("{}: {}\r\n", name, value);
+  };
+  if (header.trace) add("Traceparent", header.trace->header());
+  add("Authorization", header.authorization);
+  add("x-api-key", header.api_key);
+  add("Content-Type", header.content_type);
+  add("X-Forwarded-For", client_of(exchange).address);
+  if (!body.empty()) add("Content-Length", std::to_string(body.size()));
+  return text + "\r\n" + body;
+}
+
+Reply reply_of(const EngineConnection& engine) {
+  Reply reply{.status = engine.status(), .content_type = engine.header("Content-Type")};
+  for (const std::string_view name : kPassedHeaders) {
+    if (std::string value = engine.header(name); !value.empty())
+      reply.headers.emplace_back(name, std::move(value));
+  }
+  return reply;
+}
+
+ApiError engine_gone(const FleetMember& member) {
+  return {.status = 502,
+          .type = "server_error",
+          .message = fmt::format("the engine of {} ended while it answered", member.model.name),
+          .code = "engine_failed",
+          .retry_after = 1};
+}
+
+// Routes whose streams are events, which may be preceded by comments.
+bool has_events(const RouteRow& row) {
+  constexpr std::array<std::string_view, 5> kRoutes = {"/v1/chat/completions", "/v1/completions",
+                                                       "/v1/responses", "/v1/messages", "/completion"};
+  return std::ranges::find(kRoutes, row.pattern) != kRoutes.end();
+}
+
+}  // namespace
+
+// One request on its way to an engine and back.
+class Forwarding {
+ public:
+  Forwarding(Exchange& exchange, ForwardedRequest request)
+      : exchange_(exchange),
+        request_(std::move(request)),
+        connection_(*exchange.connection),
+        fleet_(*exchange.connection->service().fleet) {}
+
+  Connection::Task<bool> run();
+
+ private:
+  std::optional<ApiError> refusal() const;
+  Connection::Task<bool> wait_for_engine();
+  Connection::Task<bool> notify(Connection::Clock::duration waited);
+  Connection::Task<bool> relay(EngineAnswer& answer);
+  Connection::Task<bool> relay_body(EngineAnswer& answer, bool is_framed);
+  Connection::Task<bool> fail(ApiError error);
+  std::string framed(std::string_view bytes) const {
+    return exchange_.is_chunked ? fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes) : std::string(bytes);
+  }
+
+  Exchange& exchange_;
+  ForwardedRequest request_;
+  Connection& connection_;
+  Fleet& fleet_;
+  FleetMember* member_ = nullptr;
+  bool is_begun_ = false;  // the header of a stream was sent
+  Connection::Clock::time_point noticed_at_ = {};
+};
+
+Connection::Task<bool> Forwarding::run() {
+  auto found = fleet_.find(request_.model);
+  if (!found.ok()) co_return co_await fail(found.error());
+  member_ = *found;
+  const std::optional<ApiError> crowd = key_crowd(connection_.service(), exchange_.admission.scope, 1);
+  if (crowd) co_return co_await fail(*crowd);
+  const bool is_placed = co_await wait_for_engine();
+  if (!is_placed) co_return exchange_.is_answered && !is_begun_ && !connection_.is_gone();
+  const FleetPlace place(&fleet_, member_, exchange_.admission.scope);
+  const auto answer = std::make_shared<EngineAnswer>(connection_.stream().get_executor());
+  answer->waiter = &connection_;
+  const EngineAnswerGuard guard(answer.get());
+  asio::co_spawn(connection_.stream().get_executor(),
+                 read_answer(answer, member_->socket, request_text(exchange_, request_.body)),
+                 [answer](const std::exception_ptr& failure) {
+                   answer->is_broken = answer->is_broken || failure != nullptr;
+                   answer->wake();
+                 });
+  while (!answer->has_header && !answer->is_broken && !connection_.is_gone())
+    co_await connection_.wait(kUntilWoken);
+  if (connection_.is_gone()) co_return false;
+  if (answer->is_broken && !answer->has_header) co_return co_await fail(engine_gone(*member_));
+  co_return co_await relay(*answer);
+}
+
+// True: the request has a place at the engine. False: the client is gone, or it was told why there is none.
+Connection::Task<bool> Forwarding::wait_for_engine() {
+  const auto began = Connection::Clock::now();
+  while (!connection_.is_gone()) {
+    if (connection_.service().phase == Phase::kDraining) {
+      ApiError error{.status = 503,
+                     .type = "unavailable_error",
+                     .message = "the server is shutting down",
+                     .code = "draining",
+                     .retry_after = 5};
+      co_await fail(std::move(error));
+      co_return false;
+    }
+    const ApiResult<bool> entered = fleet_.enter(*member_, exchange_.admission.scope);
+    if (!entered.ok()) {
+      co_await fail(entered.error());
+      co_return false;
+    }
+    if (*entered) co_return true;
+    const bool is_told = co_await notify(Connection::Clock::now() - began);
+    if (!is_told) co_return false;
+    co_await connection_.wait(kAskAgain);
+  }
+  co_return false;
+}
+
+// Tells the reader of a stream that it waits. False: the connection is broken.
+Connection::Task<bool> Forwarding::notify(Connection::Clock::duration waited) {
+  const auto now = Connection::Clock::now();
+  const bool is_due = waited >= kFirstNotice && now - noticed_at_ >= kNotices;
+  if (!is_due || !request_.streams || !has_events(*exchange_.admission.match.row)) co_return true;
+  noticed_at_ = now;
+  std::string text;
+  if (!is_begun_) {
+    Reply reply{.content_type = "text/event-stream"};
+    reply.headers.emplace_back("X-Accel-Buffering", "no");
+    exchange_.keeps_alive = exchange_.keeps_alive && exchange_.is_chunked;
+    text = header_text(exchange_, reply, -1);
+    is_begun_ = exchange_.is_answered = true;
+  }
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
+  text += framed(fmt::format(": {} is {}, {} s\n\n", member_->model.name, member_->state_name(), whole));
+  co_return co_await connection_.write(text);
+}
+
+Connection::Task<bool> Forwarding::relay(EngineAnswer& answer) {
+  const Reply reply = reply_of(answer.engine);
+  const bool has_body = exchange_.header.method != "HEAD";
+  if (is_begun_) {
+    if (reply.status == 200) co_return co_await relay_body(answer, exchange_.is_chunked);
+    while (!answer.is_done && !answer.is_broken && !connection_.is_gone())
+      co_await connection_.wait(kUntilWoken);
+    const std::string event =
+        framed("data: " + answer.pending + "\n\n") + (exchange_.is_chunked ? "0\r\n\r\n" : "");
+    co_await connection_.write(event);
+    co_return false;
+  }
+  const auto length = answer.engine.length();
+  const bool is_framed = !length && exchange_.is_chunked;
+  if (!length && !exchange_.is_chunked) exchange_.keeps_alive = false;
+  connection_.service().metrics.on_response(reply.status);
+  const std::string header = header_text(exchange_, reply, length ? static_cast<int64_t>(*length) : -1);
+  exchange_.is_answered = true;
+  const bool is_sent = co_await connection_.write(header);
+  if (!is_sent || !has_body) co_return is_sent;
+  co_return co_await relay_body(answer, is_framed);
+}
+
+Connection::Task<bool> Forwarding::relay_body(EngineAnswer& answer, bool is_framed) {
+  bool is_sent = true;
+  while (is_sent && !connection_.is_gone()) {
+    if (!answer.pending.empty()) {
+      const std::string bytes = std::exchange(answer.pending, {});
+      answer.room.cancel();
+      const std::string piece = is_framed ? framed(bytes) : bytes;
+      is_sent = co_await connection_.write(piece);
+      continue;
+    }
+    if (answer.is_done) {
+      constexpr std::string_view kEnd = "0\r\n\r\n";
+      if (is_framed) is_sent = co_await connection_.write(kEnd);
+      co_return is_sent;
+    }
+    if (answer.is_broken) {
+      const bool is_stream = is_framed || is_begun_;
+      if (is_stream && request_.streams && has_events(*exchange_.admission.match.row)) {
+        is_begun_ = true;
+        co_return co_await fail(engine_gone(*member_));
+      }
+      log_reply(exchange_, error_reply(exchange_, engine_gone(*member_)));
+      co_return false;
+    }
+    co_await connection_.wait(kUntilWoken);
+  }
+  co_return false;
+}
+
+// An error as the answer, or as the last event of a stream that has begun.
+Connection::Task<bool> Forwarding::fail(ApiError error) {
+  const Reply reply = error_reply(exchange_, error);
+  if (!is_begun_) co_return co_await send(exchange_, reply);
+  log_reply(exchange_, reply);
+  const bool is_messages = exchange_.admission.match.row->pattern == "/v1/messages";
+  const std::string event = (is_messages ? "event: error\n" : "") + ("data: " + reply.body) + "\n\n";
+  const std::string last = framed(event) + (exchange_.is_chunked ? "0\r\n\r\n" : "");
+  co_await connection_.write(last);
+  exchange_.keeps_alive = false;
+  co_return false;
+}
+
+Connection::Task<bool> answer_forwarded(Exchange& exchange, ForwardedRequest request) {
+  Connection& connection = *exchange.connection;
+  connection.start_watch();
+  Forwarding forwarding(exchange, std::move(request));
+  const bool is_sent = co_await forwarding.run();
+  const bool is_gone = connection.is_gone();
+  co_await connection.stop_watch();
+  co_return is_sent && !is_gone;
+}
+
+Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, FleetMember& member,
+                                                  ForwardedRequest request) {
+  Fleet& fleet = *exchange.connection->service().fleet;
+  const ApiResult<bool> entered = fleet.enter(member, exchange.admission.scope);
+  if (!entered.ok() || !*entered) co_return std::nullopt;
+  const FleetPlace place(&fleet, &member, exchange.admission.scope);
+  EngineConnection engine(exchange.connection->stream().get_executor());
+  const std::string text = request_text(exchange, request.body);
+  const bool is_answered = co_await engine.ask(member.socket, text);
+  if (!is_answered) co_return std::nullopt;
+  Reply reply = reply_of(engine);
+  while (reply.body.size() <= kMostWhole) {
+    const std::optional<std::string> bytes = co_await engine.read_some();
+    if (!bytes) co_return std::nullopt;
+    if (bytes->empty()) co_return reply;
+    reply.body += *bytes;
+  }
+  co_return std::nullopt;
+}
+
+}  // namespace outrider

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the server: includes Boost.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "server/fleet/fleet.h"
+#include "server/http/exchange.h"
+
+namespace outrider {
+
+// What a request says about its way.
+struct ForwardedRequest {
+  std::string body = {};   // unpacked
+  std::string model = {};  // empty: it names none
+  bool streams = false;
+};
+
+// Lets the engine of the model answer, which is loaded first if it is not there. A stream of events that
+// waits for that gets comments. False: the connection is broken or has to end.
+Connection::Task<bool> answer_forwarded(Exchange& exchange, ForwardedRequest request);
+
+// The whole answer of an engine, without the headers that every answer has; nullopt: it is gone.
+Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, FleetMember& member,
+                                                  ForwardedRequest request);
+
+}  // namespace outrider

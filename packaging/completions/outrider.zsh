@@ -404,6 +404,7 @@ _outrider() {
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
         '--host[address to listen on; any but a loopback one needs --api-key-file; a path, as in /run/outrider.sock or unix\:NAME, is a UNIX socket]:ADDRESS:_files' \
+        '--idle-unload[with --models\: a model without requests for this long is unloaded; 0\: only where memory is needed]:SECONDS:_files' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
@@ -419,11 +420,14 @@ _outrider() {
         '--max-tokens-limit[output that a request may ask for, at most; more is refused with 400; 0\: what the context holds]:N:_files' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
         '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--models[serve several models by their names, each loaded when a request asks for it; all\: every model on this machine, or a folder of models, or a list in YAML]:WHERE:_files' \
+        '--models-memory[with --models\: memory for all models that are loaded, such as 24G; the one that was used least recently leaves for another; without it nine tenths of what is free at the start]:SIZE:_files' \
         '--no-log-routes[routes whose requests get no line in the log, as in /health,/metrics; may be repeated]:ROUTES:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
         '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
         '--page-size[tokens per page of the KV cache]:N:_files' \
         '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pin-model[with --models\: load this model at the start and keep it; may be repeated]:MODEL:_files' \
         '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
         '--pooling[what /v1/embeddings takes of a text'\''s states, its last one or their mean; rank\: the model is a reranker, such as Qwen3-Reranker, and answers /v1/rerank instead]:WHAT:(last mean rank)' \
         '--port[port to listen on; 0\: any that is free]:N:_files' \

@@ -12,7 +12,6 @@ constexpr std::string_view kProcessors =
 constexpr std::string_view kPositions = "the positions of tokens are as the model's files say";
 constexpr std::string_view kNoSampler = "there is no such step of sampling";
 constexpr std::string_view kPartOfSampler = "it belongs to a step of sampling that is refused";
-constexpr std::string_view kNoRouter = "a server has one model";
 constexpr std::string_view kNoAgent = "the server runs no tools and opens no connections";
 constexpr std::string_view kOwnPage = "the chat page has its own settings";
 constexpr std::string_view kNameTheModel = "name the model instead; `outrider pull` fetches it first";
@@ -126,9 +125,12 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--sse-ping-interval", {}, {}, "silent streams carry a comment every 15 s"},
     {kLlama, "--no-slots", {}, {}, "GET /slots tells no texts, and wants a key where the server has keys", true},
     {kLlama, "--slot-save-path", {}, {}, "the cache is not written to files", false, true},
-    {kLlama, "--models-dir|--models-preset|--models-max", {}, {}, kNoRouter, false, true},
-    {kLlama, "--models-autoload|--no-models-autoload", {}, {}, kNoRouter, true},
-    {kLlama, "--sleep-idle-seconds", {}, "-1", "the model stays in memory"},
+    {kLlama, "--models-dir", "models"},
+    {kLlama, "--models-preset", {}, {}, "a list for --models is a YAML file with other keys", false, true},
+    {kLlama, "--models-max", {}, {}, "--models-memory decides how many models are loaded"},
+    {kLlama, "--models-autoload", {}, {}, "models of --models are loaded when a request names them", true},
+    {kLlama, "--no-models-autoload", {}, {}, "models of --models are loaded when a request names them", true, true},
+    {kLlama, "--sleep-idle-seconds", "idle-unload", {}, "one model stays in memory"},
     {kLlama, "--log-file", {}, {}, "messages go to standard error; the shell can send them to a file", false, true},
     {kLlama, "--log-prompts-dir", {}, {}, "prompts are never written to files", false, true},
     {kLlama, "--log-colors", {}, {}, kOwnLog},

@@ -148,8 +148,8 @@ const OptionRow kOptions[] = {
      .help = "how long --server is waited for before the drafter writes alone", .range = {0.1, 1e5}},
     {.name = "models", .metavar = "WHERE", .group = kServing, .commands = kServe, .brief_commands = kServe,
      .member = member<&S::server, &ServerOptions::models>(),
-     .help = "serve several models by their names, each in a process of its own that is loaded when a request asks for it; "
-             "all: every model on this machine, or a folder of models, or a list in YAML"},
+     .help = "serve several models by their names, each loaded when a request asks for it; all: every model on this machine, "
+             "or a folder of models, or a list in YAML"},
     {.name = "models-memory", .metavar = "SIZE", .group = kServing, .commands = kServe,
      .member = read_by<read_models_memory, S>(Type::kText, models_memory_text),
      .help = "with --models: memory for all models that are loaded, such as 24G; the one that was used least recently "
@@ -182,7 +182,7 @@ const OptionRow kOptions[] = {
      .member = member<&S::server, &ServerOptions::certificate_key>(),
      .help = "private key of --ssl-certfile, not readable by others; without it in the same file"},
     {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServe,
-     .brief_commands = kServe, .member = read_by<read_model_names, S>(Type::kTextList, model_names_text),
+     .member = read_by<read_model_names, S>(Type::kTextList, model_names_text),
      .help = "the model's names in the API, separated by commas; answers have the first one; without it the name of its "
              "folder or file", .takes_words = true},
     {.name = "pooling", .metavar = "WHAT", .group = kServing, .commands = kServe,

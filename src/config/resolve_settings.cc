@@ -227,7 +227,9 @@ class Resolver {
   Status take_option(const OptionRow& row) {
     OUTRIDER_TRY(const std::optional<FoundValue> found, find(row));
     if (!found) return {};
-    settings_.origins.insert_or_assign(std::string(row.name), found->origin);
+    Origin origin = found->origin;
+    origin.texts = found->texts;
+    settings_.origins.insert_or_assign(std::string(row.name), std::move(origin));
     if (row.type() == OptionType::kSpeculation) return add_speculation(*found);
     if (row.type() == OptionType::kSpeculationKey) return add_key(row, *found);
     const Status stored = row.store(settings_, found->texts);

@@ -42,6 +42,7 @@ enum class OriginKind { kFile, kEnvironment, kCommandLine };
 struct Origin {
   OriginKind kind = OriginKind::kFile;
   std::string place;
+  std::vector<std::string> texts = {};  // the value as it was given
 };
 
 // The prompt of `generate`, or the text of `score` and `tokenize`.

@@ -39,7 +39,7 @@ struct ServerParts {
   std::string thinking_message;                 // is written where a budget ends
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
-  // Several models, each in a process of its own, which this server starts; then the parts about one model,
+  // Several models, whose engines are processes that this server starts; then the parts about one model,
   // from `open` to `thinking_message`, mean nothing.
   std::optional<FleetOptions> fleet = {};
 };

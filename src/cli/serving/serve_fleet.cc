@@ -66,10 +66,11 @@ const OptionRow* row_of(std::string_view name) {
   return nullptr;
 }
 
+// The option as one word: "--threads=3".
 void append(const OptionRow& row, const std::string& text, std::vector<std::string>& words) {
   const std::string name = "--" + std::string(row.name);
   if (row.type() != OptionType::kFlag) {
-    words.insert(words.end(), {name, text});
+    words.push_back(name + "=" + text);
   } else if (text == "true") {
     words.push_back(name);
   }
@@ -78,15 +79,18 @@ void append(const OptionRow& row, const std::string& text, std::vector<std::stri
 // The options that were given for all models, as words of a command line.
 Result<std::vector<std::string>> common_words(const Settings& settings) {
   std::vector<std::string> words;
+  bool has_speculation = false;
   for (const auto& [name, origin] : settings.origins) {
     const OptionRow* const row = row_of(name);
     if (row == nullptr || contains(kOfFront, name) || name == "api-key") continue;
     if (contains(kOfOneModel, name))
       return usage_error(fmt::format("expected --{} or --models, found both", name));
-    const std::string text = row->text(settings);
-    if (text.empty()) return usage_error(fmt::format("--{}: cannot be given to several models", name));
-    append(*row, text, words);
+    for (const std::string& text : origin.texts) append(*row, text, words);
+    has_speculation = has_speculation || row->type() == OptionType::kSpeculation ||
+                      row->type() == OptionType::kSpeculationKey;
   }
+  if (settings.speculation_given && !has_speculation)
+    return usage_error("expected --speculative beside --models, found other names for it");
   return words;
 }
 
@@ -102,7 +106,11 @@ Result<std::vector<std::string>> own_words(const ServedEntry& entry) {
   return words;
 }
 
-bool has(const std::vector<std::string>& words, std::string_view option) { return contains(words, option); }
+std::string_view option_in(std::string_view word) { return word.substr(0, word.find('=')); }
+
+bool has(const std::vector<std::string>& words, std::string_view option) {
+  return std::ranges::any_of(words, [&](const std::string& word) { return option_in(word) == option; });
+}
 
 // Plans context and cache where no option does: two sequences of the usual context.
 Status plan_cache(const ServedEntry& entry, const Settings& settings, FleetModel& model) {
@@ -128,11 +136,8 @@ Result<FleetModel> fleet_model(const ServedEntry& entry, const Settings& setting
   for (const std::string& route : settings.server.no_log_routes) silent += "," + route;
   model.arguments.insert(model.arguments.end(), {"--no-log-routes", silent});
   OUTRIDER_TRY(const std::vector<std::string> own, own_words(entry));
-  for (size_t i = 0; i < common.size(); ++i) {
-    const bool has_value = i + 1 < common.size() && !common[i + 1].starts_with("--");
-    if (!has(own, common[i]))
-      model.arguments.insert(model.arguments.end(), common.begin() + i, common.begin() + i + 1 + has_value);
-    i += has_value;
+  for (const std::string& word : common) {
+    if (!has(own, option_in(word))) model.arguments.push_back(word);
   }
   model.arguments.insert(model.arguments.end(), own.begin(), own.end());
   OUTRIDER_RETURN_IF_ERROR(plan_cache(entry, settings, model));

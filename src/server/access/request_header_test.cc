@@ -77,6 +77,22 @@ TEST(Credential, OfBearerAndBasic) {
   }
 }
 
+TEST(ClientAddress, IsTheFirstAndAnAddress) {
+  EXPECT_EQ(client_address("10.0.0.1"), "10.0.0.1");
+  EXPECT_EQ(client_address("2001:db8::1, 10.0.0.1"), "2001:db8::1");
+  for (const char* text :
+       {"", "unknown", "10.0.0.1\"", "a b", "1111111111111111111111111111111111111111111111"})
+    EXPECT_EQ(client_address(text), "") << text;
+}
+
+TEST(QueryValue, IsDecoded) {
+  EXPECT_EQ(query_value("/props?model=a%2Fb&x=1", "model"), "a/b");
+  EXPECT_EQ(query_value("/props?x=1&model=b", "model"), "b");
+  for (const char* target :
+       {"/props", "/props?", "/props?models=a", "/props?model", "/props?model=%zz", "/props?&&"})
+    EXPECT_EQ(query_value(target, "model"), "") << target;
+}
+
 TEST(RequestId, OfHarmlessCharacters) {
   EXPECT_TRUE(is_request_id("a-B_1.2"));
   EXPECT_FALSE(is_request_id(""));

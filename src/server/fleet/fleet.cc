@@ -26,10 +26,11 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 50ms;
 constexpr auto kHealthInterval = 20ms;
 constexpr auto kWanted = 1s;         // a request that waits asks again within this time
+constexpr auto kWelcome = 150ms;     // in which the requests that waited for an engine come
 constexpr auto kLeastStay = 1s;      // an engine with requests stays at least this long
-constexpr auto kGoodRun = 30s;       // after it a failure is the first one
+constexpr auto kGoodRun = 10s;       // after it a failure is the first one
 constexpr auto kFirstPause = 200ms;  // before an engine that failed starts again
-constexpr int kMostDoublings = 8;
+constexpr int kMostDoublings = 6;
 constexpr auto kKillGrace = 2s;  // beyond the engine's own time to end
 
 void log_if_failed(const std::exception_ptr& failure) {
@@ -111,8 +112,6 @@ ApiResult<FleetMember*> Fleet::find(std::string_view name) {
 
 ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
   const auto now = Clock::now();
-  if (!is_wanted(member, now)) member.waits_since = now;
-  member.wanted_at = now;
   if (member.state == EngineState::kFailed && !member.problem.empty() && now < member.may_start_at) {
     return ApiError{.status = 503,
                     .type = "unavailable_error",
@@ -121,8 +120,11 @@ ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
                     .code = "model_failed",
                     .retry_after = static_cast<int>(std::ceil(seconds(member.may_start_at - now)))};
   }
+  if (!is_wanted(member, now)) member.waits_since = now;
+  member.wanted_at = now;
   if (member.state != EngineState::kLoaded) plan();
   if (member.state != EngineState::kLoaded) return false;
+  member.wanted_at = {};  // others that wait will ask again
   ++member.users;
   ++member.requests;
   ++running_;
@@ -219,7 +221,8 @@ FleetMember* Fleet::victim(Clock::time_point now) {
     return a.users == 0 ? a.used_at < b.used_at : a.ready_at < b.ready_at;
   };
   for (FleetMember& member : members_) {
-    const bool may_leave = member.users == 0 || now - member.ready_at >= kLeastStay;
+    const bool may_leave =
+        now - member.ready_at >= (member.users == 0 ? Clock::duration(kWelcome) : kLeastStay);
     if (member.state != EngineState::kLoaded || member.model.is_pinned || !may_leave) continue;
     if (found == nullptr || leaves_before(member, *found)) found = &member;
   }
@@ -262,15 +265,19 @@ void Fleet::on_end(FleetMember& member, const std::string& ending) {
   std::filesystem::remove(member.socket, ignored);
   if (member.state == EngineState::kStopping) {
     member.state = EngineState::kUnloaded;
+    member.failures_in_a_row = 0;
     log_event("engine_unloaded", member.model.name);
     return;
   }
   if (was_loaded && now - member.ready_at >= kGoodRun) member.failures_in_a_row = 0;
+  // Somebody may have killed it; the second time the engine itself is the reason.
+  const bool is_told = !was_loaded && (member.failures_in_a_row > 0 || !ending.starts_with("signal"));
   const int doublings = std::min(member.failures_in_a_row++, kMostDoublings);
   const Clock::duration pause = kFirstPause * (1 << doublings);
   ++member.failures;
   member.state = EngineState::kFailed;
-  member.problem = was_loaded ? "" : ending;
+  member.problem = is_told ? ending : "";
+  if (is_told) member.wanted_at = {};  // those who wait are told
   member.is_asked = member.model.is_pinned;
   member.may_start_at = now + pause;
   log_event("engine_failed", fmt::format("{}: {}; it may start again after {:.1f} s", member.model.name,

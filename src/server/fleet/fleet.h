@@ -52,7 +52,7 @@ struct FleetMember {
   int64_t bytes() const { return std::max(model.bytes, resident_bytes); }
 };
 
-// Engines for several models, each a process of its own that starts when a request waits for its model. Where
+// Engines for several models. Each is a process, which starts when a request waits for its model. Where
 // memory is short, models are loaded in the order in which requests began to wait, and the engine leaves that
 // was used least recently. An engine that ends by itself takes no other with it and is started again, after a
 // pause that doubles. Only the I/O thread uses a fleet.

@@ -46,7 +46,7 @@ ApiResult<ForwardedRequest> read_request(std::string text) {
 
 }  // namespace
 
-// What the worker has made of a body.
+// A body, and the request that the worker has read in it.
 struct ReadRequest {
   ReceivedBody body;
   std::optional<ApiResult<ForwardedRequest>> made;

@@ -45,7 +45,7 @@ class FleetPlace {
   uint64_t scope_;
 };
 
-// The answer of an engine while it comes. A coroutine of its own reads it, so that the client's coroutine
+// The answer of an engine while it comes. A second coroutine reads it, so that the client's coroutine
 // notices when the client goes away.
 struct EngineAnswer {
   explicit EngineAnswer(const asio::any_io_executor& executor) : engine(executor), room(executor) {}
@@ -59,6 +59,17 @@ struct EngineAnswer {
 
   void wake() const {
     if (waiter != nullptr) waiter->wake();
+  }
+  // The next bytes for the client; of events whole ones, so that an error may follow them.
+  std::string take(bool is_events) {
+    constexpr std::string_view kEventEnd = "\n\n";
+    const size_t end = pending.rfind(kEventEnd);
+    const bool is_all = !is_events || is_done || pending.size() > kMostPending;
+    const size_t count = is_all ? pending.size() : end == std::string::npos ? 0 : end + kEventEnd.size();
+    std::string bytes = pending.substr(0, count);
+    pending.erase(0, count);
+    room.cancel();
+    return bytes;
   }
 };
 
@@ -276,11 +287,11 @@ Connection::Task<bool> Forwarding::relay(EngineAnswer& answer) {
 }
 
 Connection::Task<bool> Forwarding::relay_body(EngineAnswer& answer, bool is_framed) {
+  const bool is_events = answer.engine.header("Content-Type").starts_with("text/event-stream");
   bool is_sent = true;
   while (is_sent && !connection_.is_gone()) {
-    if (!answer.pending.empty()) {
-      const std::string bytes = std::exchange(answer.pending, {});
-      answer.room.cancel();
+    const std::string bytes = answer.take(is_events);
+    if (!bytes.empty()) {
       const std::string piece = is_framed ? framed(bytes) : bytes;
       is_sent = co_await connection_.write(piece);
       continue;
@@ -291,8 +302,7 @@ Connection::Task<bool> Forwarding::relay_body(EngineAnswer& answer, bool is_fram
       co_return is_sent;
     }
     if (answer.is_broken) {
-      const bool is_stream = is_framed || is_begun_;
-      if (is_stream && request_.streams && has_events(*exchange_.admission.match.row)) {
+      if (is_events) {
         is_begun_ = true;
         co_return co_await fail(engine_gone(*member_));
       }

@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// What a request says about its way.
+// A request with the name of the model that is to answer it.
 struct ForwardedRequest {
   std::string body = {};   // unpacked
   std::string model = {};  // empty: it names none

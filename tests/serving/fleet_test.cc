@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server of several models: each answers as by itself, models come and go by need, and an engine that dies
+// harms nobody else.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "config/environment.h"
+#include "tests/serving/serving.h"
+#include "tests/serving/serving_calls.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+const std::vector<std::string> kNames = {"llama", "qwen2", "mistral", "gpt2", "olmo2", "gemma2"};
+constexpr int64_t kEach = 100;  // bytes that are planned for each model, whatever it takes
+
+std::string completion(const std::string& model, bool streams = false, int tokens = 12) {
+  return Json({{"model", model},
+               {"prompt", "hello"},
+               {"max_tokens", tokens},
+               {"temperature", 0},
+               {"ignore_eos", true},
+               {"stream", streams}})
+      .dump();
+}
+
+FleetModel fleet_model(const std::string& name, const std::vector<std::string>& options = {},
+                       const std::string& path = "") {
+  FleetModel model{.name = name, .arguments = {"serve", path}, .bytes = kEach};
+  if (path.empty()) model.arguments[1] = OUTRIDER_SOURCE_DIR "/tests/data/models/" + name;
+  model.arguments.insert(model.arguments.end(), {"--served-model-name", name, "--threads", "1", "--kv-pages",
+                                                 "80", "--cache-dir", "none"});
+  model.arguments.insert(model.arguments.end(), options.begin(), options.end());
+  return model;
+}
+
+// A fleet of all names with memory for so many of them.
+FleetOptions fleet(size_t places) {
+  FleetOptions options{
+      .program = OUTRIDER_PROGRAM, .environment = environment_without({}), .drain_timeout = 5};
+  for (const std::string& name : kNames) options.models.push_back(fleet_model(name));
+  // Memory that engines really take counts, too.
+  options.memory = places >= kNames.size() ? int64_t{1} << 40 : 0;
+  for (size_t i = 0; i < places && options.memory < (int64_t{1} << 40); ++i) options.memory += kEach;
+  return options;
+}
+
+// A server of a fleet.
+class FleetServer : public TestServer {
+ public:
+  explicit FleetServer(FleetOptions options, const std::function<void(ServerParts&)>& change = {})
+      : TestServer([&](ServerParts& parts) {
+          parts.fleet = std::move(options);
+          if (change) change(parts);
+        }) {}
+
+  TestAnswer ask(const std::string& body) const { return client().post("/v1/completions", body); }
+  Json stats(const std::string& model) const {
+    const Json all = Json::parse(client().get("/stats").body);
+    for (const Json& entry : all["models"]) {
+      if (entry["model"] == model) return entry;
+    }
+    return {};
+  }
+  bool wait_for_state(const std::string& model, const std::string& state) const {
+    for (int i = 0; i < 1000; ++i) {
+      if (stats(model)["state"] == state) return true;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return false;
+  }
+};
+
+// The text that each model writes in a server of its own.
+const std::map<std::string, std::string>& texts_alone() {
+  static const std::map<std::string, std::string> kTexts = [] {
+    std::map<std::string, std::string> texts;
+    for (const std::string& name : kNames) {
+      const std::filesystem::path output = std::filesystem::path(testing::TempDir()) / "fleet_alone";
+      const std::string line =
+          std::string(OUTRIDER_PROGRAM) + " generate " OUTRIDER_SOURCE_DIR "/tests/data/models/" + name +
+          " -p hello --max-tokens 12 --temperature 0 --ignore-eos --speculative none --json > " +
+          output.string();
+      EXPECT_EQ(std::system(line.c_str()), 0);
+      std::ifstream file(output);
+      texts[name] = Json::parse(file)["text"];
+    }
+    return texts;
+  }();
+  return kTexts;
+}
+
+TEST(Fleet, EachModelAnswersAsByItself) {
+  const FleetServer server(fleet(kNames.size()));
+  for (const bool streams : {false, true}) {
+    for (const std::string& name : kNames) {
+      const TestAnswer answer = server.ask(completion(name, streams));
+      EXPECT_EQ(answer.status, 200) << name << answer.body;
+      EXPECT_EQ(streams ? streamed_text(answer.body) : text_of(answer), texts_alone().at(name)) << name;
+    }
+  }
+  EXPECT_EQ(server.ask(completion("nobody")).status, 404);
+  EXPECT_EQ(server.ask(R"({"prompt": "hello"})").status, 400);
+  EXPECT_EQ(server.ask("[]").status, 400);
+  const Json models = Json::parse(server.client().get("/v1/models").body)["data"];
+  ASSERT_EQ(models.size(), kNames.size());
+  for (const Json& model : models) EXPECT_EQ(model["status"]["value"], "loaded");
+  EXPECT_EQ(server.client().get("/v1/models/qwen2").status, 200);
+  EXPECT_EQ(server.client().get("/v1/models/nobody").status, 404);
+  const TestAnswer props = server.client().get("/props?model=gpt%32");
+  EXPECT_EQ(Json::parse(props.body)["model_alias"], "gpt2");
+  EXPECT_EQ(Json::parse(server.client().post("/tokenize", R"({"model":"llama","prompt":"hello"})").body)
+                .count("tokens"),
+            1U);
+}
+
+TEST(Fleet, TheModelThatWasUsedLeastRecentlyLeaves) {
+  const FleetServer server(fleet(1));
+  for (int round = 0; round < 2; ++round) {
+    for (const std::string name : {"llama", "qwen2"}) {
+      EXPECT_EQ(text_of(server.ask(completion(name))), texts_alone().at(name));
+      EXPECT_EQ(server.stats(name)["state"], "loaded");
+    }
+    EXPECT_EQ(server.stats("llama")["state"], "unloaded");
+  }
+  EXPECT_EQ(server.stats("llama")["starts"], 2);
+  EXPECT_EQ(server.stats("llama")["failures"], 0);
+}
+
+TEST(Fleet, APinnedModelStays) {
+  FleetOptions options = fleet(1);
+  options.models[0].is_pinned = true;
+  options.memory = int64_t{256} << 20;
+  for (FleetModel& model : options.models) model.bytes = int64_t{100} << 20;
+  const FleetServer server(std::move(options));
+  EXPECT_TRUE(server.wait_for_state("llama", "loaded"));
+  for (const std::string name : {"qwen2", "gpt2", "qwen2"})
+    EXPECT_EQ(text_of(server.ask(completion(name))), texts_alone().at(name));
+  EXPECT_EQ(server.stats("llama")["starts"], 1);
+  EXPECT_EQ(server.stats("qwen2")["starts"], 2);
+}
+
+TEST(Fleet, ModelsAreLoadedAndUnloadedOnRequest) {
+  FleetOptions options = fleet(kNames.size());
+  options.idle_unload = 0.5;
+  const FleetServer server(std::move(options));
+  const std::string body = R"({"model": "olmo2"})";
+  EXPECT_EQ(server.client().post("/models/load", body).status, 200);
+  EXPECT_TRUE(server.wait_for_state("olmo2", "loaded"));
+  EXPECT_EQ(server.client().post("/models/unload", body).status, 200);
+  EXPECT_TRUE(server.wait_for_state("olmo2", "unloaded"));
+  EXPECT_EQ(server.client().post("/models/load", R"({"model": "nobody"})").status, 404);
+  server.client().post("/models/load", body);
+  EXPECT_TRUE(server.wait_for_state("olmo2", "loaded"));
+  EXPECT_TRUE(server.wait_for_state("olmo2", "unloaded"));  // idle
+}
+
+// An engine that is killed while it streams: the client learns it within a second, the others notice nothing.
+TEST(Fleet, AnEngineThatDiesHarmsNobodyElse) {
+  FleetOptions options = fleet(kNames.size());
+  options.models.push_back(fleet_model("long", {"--kernels", "reference", "--speculative", "none"},
+                                       OUTRIDER_SOURCE_DIR "/models/outrider-small"));
+  const FleetServer server(std::move(options));
+  TestClient streaming = server.client(), waiting = server.client();
+  streaming.send(post_text("/v1/completions", completion("long", true, 900)));
+  ASSERT_TRUE(streaming.receive_until("data: ", std::chrono::seconds(20)));
+  waiting.send(post_text("/v1/completions", completion("long", false, 900)));
+  std::this_thread::sleep_for(milliseconds(50));
+  const int process = server.stats("long")["process"];
+  ASSERT_EQ(kill(process, SIGKILL), 0);
+  const auto begin = Clock::now();
+  EXPECT_EQ(waiting.read_answer().status, 502);
+  EXPECT_TRUE(streaming.receive_until("engine_failed", std::chrono::seconds(5)));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_EQ(text_of(server.ask(completion("qwen2"))), texts_alone().at("qwen2"));
+  EXPECT_EQ(server.ask(completion("long")).status, 200);
+  EXPECT_EQ(server.stats("long")["starts"], 2);
+  EXPECT_EQ(server.stats("long")["failures"], 1);
+}
+
+TEST(Fleet, AModelThatCannotBeOpenedIsRefused) {
+  FleetOptions options = fleet(kNames.size());
+  options.models[0].arguments[1] = "/nonexistent";
+  const FleetServer server(std::move(options));
+  const TestAnswer answer = server.ask(completion("llama"));
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(Json::parse(answer.body)["error"]["code"], "model_failed");
+  EXPECT_EQ(answer.headers.count("retry-after"), 1U);
+  std::this_thread::sleep_for(milliseconds(500));
+  EXPECT_EQ(server.stats("llama")["starts"], 1);  // nobody waits for it any more
+  EXPECT_EQ(text_of(server.ask(completion("gpt2"))), texts_alone().at("gpt2"));
+}
+
+// The engines of this fleet start late, so that requests have to wait.
+FleetOptions late_fleet(const std::string& seconds) {
+  const std::filesystem::path program = std::filesystem::path(testing::TempDir()) / "late_outrider";
+  std::ofstream(program) << "#!/bin/sh\nsleep " << seconds << "\nexec " OUTRIDER_PROGRAM " \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  FleetOptions options = fleet(kNames.size());
+  options.program = program;
+  return options;
+}
+
+TEST(Fleet, AStreamThatWaitsIsTold) {
+  const FleetServer server(late_fleet("1.5"));
+  TestClient client = server.client();
+  client.send(post_text("/v1/completions", completion("gpt2", true)));
+  const TestAnswer answer = client.read_answer();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(answer.body.starts_with(": gpt2 is loading, 1 s\n\n")) << answer.body;
+  EXPECT_TRUE(answer.is_whole);
+  EXPECT_EQ(streamed_text(answer.body.substr(answer.body.find("data: "))), texts_alone().at("gpt2"));
+  // A request that the engine refuses, after the stream has begun.
+  TestClient other = server.client();
+  other.send(
+      post_text("/v1/completions", R"({"model": "qwen2", "prompt": "hello", "stream": true, "n": "x"})"));
+  const TestAnswer refused = other.read_answer();
+  EXPECT_NE(refused.body.find("data: {\"error\""), std::string::npos) << refused.body;
+}
+
+TEST(Fleet, AClientThatGoesAwayLeavesItsPlace) {
+  const FleetServer server(late_fleet("0.5"));
+  {
+    TestClient client = server.client();
+    client.send(post_text("/v1/completions", completion("llama", true, 200)));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_EQ(text_of(server.ask(completion("llama"))), texts_alone().at("llama"));
+  for (int i = 0; i < 500 && server.stats("llama")["running"] != 0; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(server.stats("llama")["running"], 0);
+}
+
+TEST(Fleet, KeysReachTheEngines) {
+  const KeyFile keys("0123456789abcdef-one team-a\n0123456789abcdef-two\n");
+  FleetOptions options = fleet(kNames.size());
+  for (FleetModel& model : options.models)
+    model.arguments.insert(model.arguments.end(), {"--api-key-file", keys.path().string()});
+  const FleetServer server(std::move(options), [&](ServerParts& parts) {
+    parts.options.api_key_file = keys.path();
+    parts.options.max_running_per_key = 1;
+  });
+  const std::string key = "Authorization: Bearer 0123456789abcdef-one\r\n";
+  EXPECT_EQ(server.client().post("/v1/completions", completion("llama")).status, 401);
+  const TestAnswer answer = server.client().post("/v1/completions", completion("llama"), key);
+  EXPECT_EQ(text_of(answer), texts_alone().at("llama"));
+  // Stored responses belong to their key, whichever engine has them.
+  const std::string body = R"({"model": "llama", "input": "hello", "max_output_tokens": 4})";
+  const TestAnswer made = server.client().post("/v1/responses", body, key);
+  if (made.status == 200) {
+    const std::string id = Json::parse(made.body)["id"];
+    EXPECT_EQ(server.client().get("/v1/responses/" + id, key).status, 200);
+    EXPECT_EQ(server.client().get("/v1/responses/" + id, "x-api-key: 0123456789abcdef-two\r\n").status, 404);
+  }
+}
+
+TEST(Fleet, FiguresOfAllModelsAreOneText) {
+  const FleetServer server(fleet(kNames.size()));
+  server.ask(completion("llama"));
+  server.ask(completion("gpt2"));
+  const std::string text = server.client().get("/metrics").body;
+  for (const char* part :
+       {"outrider:fleet_loaded{model=\"llama\"} 1", "outrider:fleet_loaded{model=\"olmo2\"} 0",
+        "model_name=\"llama\"", "model_name=\"gpt2\""})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  std::map<std::string, int> families;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# TYPE ")) ++families[line];
+  }
+  EXPECT_GT(families.size(), 20U);
+  for (const auto& [line, count] : families) EXPECT_EQ(count, 1) << line;
+}
+
+TEST(Fleet, EnginesEndWithTheServer) {
+  std::vector<int> processes;
+  {
+    FleetServer server(fleet(kNames.size()));
+    for (const std::string& name : kNames) {
+      server.ask(completion(name));
+      processes.push_back(server.stats(name)["process"]);
+    }
+    server.server().drain();
+    EXPECT_TRUE(server.wait().ok());
+  }
+  for (const int process : processes) EXPECT_NE(kill(process, 0), 0) << process;
+}
+
+double load_seconds() {
+  const auto variables = read_environment();
+  const auto given = variables.find("OUTRIDER_FLEET_SECONDS");
+  return given == variables.end() ? 6 : std::atof(given->second.c_str());
+}
+
+// Clients choose at random among all models, memory holds a third of them, and an engine is killed now and
+// then. Each answer is right, or says that the engine ended.
+TEST(Fleet, ManyClientsAndFewPlaces) {
+  FleetOptions options = fleet(2);
+  options.memory = int64_t{200} << 20;
+  for (FleetModel& model : options.models) model.bytes = int64_t{90} << 20;
+  const FleetServer server(std::move(options));
+  texts_alone();
+  const auto end = Clock::now() + std::chrono::duration<double>(load_seconds());
+  std::atomic<int> right = 0, ended = 0, wrong = 0;
+  const auto ask = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    while (Clock::now() < end) {
+      const std::string& name = kNames[random() % kNames.size()];
+      const bool streams = random() % 2 == 0;
+      TestClient client = server.client();
+      client.send(post_text("/v1/completions", completion(name, streams)));
+      const TestAnswer answer = client.read_answer(std::chrono::seconds(60));
+      const bool has_ended = answer.status == 502 || answer.body.find("engine_failed") != std::string::npos;
+      const std::string events =
+          streams ? answer.body.substr(std::min(answer.body.find("data: "), answer.body.size())) : "";
+      const bool is_right = answer.status == 200 && answer.is_whole &&
+                            (streams ? streamed_text(events) : text_of(answer)) == texts_alone().at(name);
+      ++(is_right ? right : has_ended ? ended : wrong);
+      if (!is_right && !has_ended) ADD_FAILURE() << name << ": " << answer.status << " " << answer.body;
+    }
+  };
+  std::vector<std::thread> clients;
+  for (unsigned i = 0; i < 24; ++i) clients.emplace_back(ask, i);
+  std::mt19937 random(1);
+  while (Clock::now() < end) {
+    std::this_thread::sleep_for(milliseconds(700));
+    const Json all = Json::parse(server.client().get("/stats").body)["models"];
+    const size_t first = random() % all.size();
+    for (size_t k = 0; k < all.size(); ++k) {
+      const Json& entry = all[(first + k) % all.size()];
+      if (entry["state"] != "loaded") continue;
+      kill(entry["process"].get<int>(), SIGKILL);
+      break;
+    }
+  }
+  for (std::thread& client : clients) client.join();
+  std::printf("%d right, %d ended with their engine, %d wrong\n", right.load(), ended.load(), wrong.load());
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(right, 50);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -130,6 +130,18 @@ TEST(Fleet, EachModelAnswersAsByItself) {
             1U);
 }
 
+TEST(Fleet, FiguresOfAModelStartNoEngine) {
+  const FleetServer server(fleet(kNames.size()));
+  const Json unloaded = Json::parse(server.client().get("/stats?model=llama").body);
+  EXPECT_EQ(unloaded["state"], "unloaded");
+  EXPECT_EQ(unloaded["starts"], 0);
+  server.ask(completion("llama"));
+  const Json loaded = Json::parse(server.client().get("/stats?model=llama").body);
+  EXPECT_EQ(loaded["model"], "llama");
+  EXPECT_EQ(loaded["speculation"].count("acceptance_length"), 1u);
+  EXPECT_EQ(server.client().get("/stats?model=nobody").status, 404);
+}
+
 TEST(Fleet, TheModelThatWasUsedLeastRecentlyLeaves) {
   const FleetServer server(fleet(1));
   for (int round = 0; round < 2; ++round) {

@@ -19,6 +19,13 @@ void write_model(JsonWriter& out, const FleetMember& member, std::string_view na
   out.member("running", member.users).end_object();
 }
 
+void write_stats(JsonWriter& out, const FleetMember& member) {
+  out.begin_object().member("model", member.model.name).member("state", member.state_name());
+  out.member("running", member.users).member("requests", member.requests).member("starts", member.starts);
+  out.member("failures", member.failures).member("resident_bytes", member.resident_bytes);
+  out.member("process", member.process == nullptr ? 0 : member.process->pid()).end_object();
+}
+
 void write_tag(JsonWriter& out, const FleetMember& member) {
   out.begin_object().member("name", member.model.name).member("model", member.model.name);
   out.member("size", member.model.bytes).member("digest", "");
@@ -76,18 +83,20 @@ std::string fleet_tags_body(Fleet& fleet, bool only_loaded) {
   return body;
 }
 
+std::string fleet_member_stats(const FleetMember& member) {
+  std::string body;
+  JsonWriter out(body);
+  write_stats(out, member);
+  return body;
+}
+
 std::string fleet_stats_body(Fleet& fleet, double uptime) {
   std::string body;
   JsonWriter out(body);
   out.begin_object().member("uptime_s", uptime).member("running", fleet.running());
   out.member("memory", fleet.options().memory).member("used_memory", fleet.used_bytes());
   out.key("models").begin_array();
-  for (const FleetMember& member : fleet.members()) {
-    out.begin_object().member("model", member.model.name).member("state", member.state_name());
-    out.member("running", member.users).member("requests", member.requests).member("starts", member.starts);
-    out.member("failures", member.failures).member("resident_bytes", member.resident_bytes);
-    out.member("process", member.process == nullptr ? 0 : member.process->pid()).end_object();
-  }
+  for (const FleetMember& member : fleet.members()) write_stats(out, member);
   out.end_array().end_object();
   return body;
 }

@@ -16,7 +16,8 @@ namespace outrider {
 std::string fleet_models_body(Fleet& fleet, int64_t created);
 std::string fleet_model_body(const FleetMember& member, std::string_view name, int64_t created);
 std::string fleet_tags_body(Fleet& fleet, bool only_loaded);
-// GET /stats
+// GET /stats, and what it says of one model.
+std::string fleet_member_stats(const FleetMember& member);
 std::string fleet_stats_body(Fleet& fleet, double uptime);
 // Figures of the fleet in Prometheus' text format.
 std::string fleet_metrics(Fleet& fleet, int connections);

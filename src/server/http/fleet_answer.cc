@@ -112,6 +112,22 @@ std::optional<Reply> own_reply(Exchange& exchange) {
   return std::nullopt;
 }
 
+// GET /stats?model=NAME: what its engine says, or where there is none its state. No engine starts for that.
+Connection::Task<bool> answer_stats(Exchange& exchange, std::string model) {
+  const ApiResult<FleetMember*> found = exchange.connection->service().fleet->find(model);
+  if (!found.ok()) {
+    const Reply reply = error_reply(exchange, found.error());
+    co_return co_await send(exchange, reply);
+  }
+  std::optional<Reply> reply;
+  if ((*found)->state == EngineState::kLoaded) {
+    ForwardedRequest request;
+    reply = co_await ask_engine(exchange, **found, std::move(request));
+  }
+  if (!reply) reply = Reply{.body = fleet_member_stats(**found)};
+  co_return co_await send(exchange, *reply);
+}
+
 // Figures of the fleet and of all engines that are loaded.
 Connection::Task<bool> answer_metrics(Exchange& exchange) {
   Service& service = exchange.connection->service();
@@ -150,6 +166,8 @@ Connection::Task<bool> answer_by_id(Exchange& exchange) {
 Connection::Task<bool> answer_by_fleet(Exchange& exchange) {
   Service& service = exchange.connection->service();
   const RouteRow& row = *exchange.admission.match.row;
+  std::string model = query_value(exchange.header.target, "model");
+  if (row.pattern == "/stats" && !model.empty()) co_return co_await answer_stats(exchange, std::move(model));
   if (const std::optional<Reply> reply = own_reply(exchange)) co_return co_await send(exchange, *reply);
   if (row.pattern == "/metrics") co_return co_await answer_metrics(exchange);
   if (std::ranges::find(kIdRoutes, row.pattern) != kIdRoutes.end()) co_return co_await answer_by_id(exchange);
@@ -158,7 +176,7 @@ Connection::Task<bool> answer_by_fleet(Exchange& exchange) {
     co_return co_await send(exchange, reply);
   }
   if (row.method != "POST") {
-    ForwardedRequest request{.model = query_value(exchange.header.target, "model")};
+    ForwardedRequest request{.model = std::move(model)};
     co_return co_await answer_forwarded(exchange, std::move(request));
   }
   std::optional<ApiResult<ForwardedRequest>> request = co_await read_on_worker(exchange);

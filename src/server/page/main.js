@@ -5,16 +5,18 @@
   // ---- The state of the server, while the page is visible.
 
   let timer = 0;
-  let isKnown = false;  // models and defaults were read
+  let isKnown = false;  // the models were read
 
   async function poll() {
     clearTimeout(timer);
     if (document.visibilityState !== "visible") return;
     try {
-      speculation.showStats(await api.get("stats"));
-      byId("model").classList.remove("gone");
-      if (!isKnown) await Promise.all([settings.showDefaults(), settings.showModels()]);
+      if (!isKnown) await settings.showModels();
       isKnown = true;
+      const stats = await api.get(`stats${settings.ofModel()}`);
+      speculation.showStats(stats);
+      byId("model").classList.remove("gone");
+      if (stats.speculation) await settings.showDefaults(stats.model);
     } catch (error) {
       byId("model").textContent = error instanceof TypeError ? "the server does not answer" :
         error.status === 401 ? "an API key is needed: see Settings" : error.message;

@@ -68,9 +68,12 @@ const settings = (() => {
     byId("reset").addEventListener("click", reset);
   }
 
-  // Shows the defaults of the server in the empty fields.
-  async function showDefaults() {
-    const {default_generation_settings: {params}} = await api.get("props");
+  // Shows the defaults of the model in the empty fields, once.
+  let shown = "";
+  async function showDefaults(model) {
+    if (model === shown) return;
+    const {default_generation_settings: {params}} = await api.get(`props${ofModel()}`);
+    shown = model;
     const defaults = {...params, repetition_penalty: params.repeat_penalty};
     for (const [name] of NUMBERS)
       if (defaults[name] !== undefined) byId(name).placeholder = Number(defaults[name].toPrecision(4));
@@ -83,6 +86,9 @@ const settings = (() => {
     byId("models").hidden = data.length < 2;
     byId("model").hidden = data.length >= 2;
   }
+
+  // The query for the chosen one of several models.
+  const ofModel = () => byId("models").hidden ? "" : `?model=${encodeURIComponent(byId("models").value)}`;
 
   // ---- The request.
 
@@ -111,5 +117,5 @@ const settings = (() => {
     return value("more") === "" ? made : Object.assign(made, json("more"));
   }
 
-  return {makeFields, showDefaults, showModels, body, stored};
+  return {makeFields, showDefaults, showModels, ofModel, body, stored};
 })();

@@ -115,6 +115,7 @@ const speculation = (() => {
 
   function showStats(stats) {
     byId("model").textContent = [stats.model, stats.drafter].filter((name) => name).join(" · ");
+    if (!stats.speculation) return;  // the model is not loaded
     byId("batch").textContent = `${stats.running} of ${stats.max_batch}`;
     byId("queue").textContent = `${stats.waiting} waiting`;
     const used = stats.pages > 0 ? stats.used_pages / stats.pages : 0;

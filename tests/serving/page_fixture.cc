@@ -25,16 +25,19 @@ std::unique_ptr<Child> PageTest::server_;
 std::unique_ptr<Browser> PageTest::browser_;
 
 void PageTest::SetUpTestSuite() {
+  const std::string models = OUTRIDER_SOURCE_DIR "/models/";
+  start({models + "outrider-small", "--speculative",
+         "draft_target,policy=fixed,expansion=[2,2,1],speculative_model=" + models + "outrider-draft"});
+}
+
+void PageTest::start(const std::vector<std::string>& arguments) {
   if (chromium_program().empty()) return;
   folder_ = std::filesystem::temp_directory_path() / ("outrider_served_page_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder_);
-  const std::string models = OUTRIDER_SOURCE_DIR "/models/";
-  server_ = std::make_unique<Child>(
-      std::vector<std::string>{
-          OUTRIDER_PROGRAM, "serve", models + "outrider-small", "--port", "0", "--cache-dir", "none",
-          "--cors-origin", "*", "--speculative",
-          "draft_target,policy=fixed,expansion=[2,2,1],speculative_model=" + models + "outrider-draft"},
-      folder_ / "server");
+  std::vector<std::string> words = {OUTRIDER_PROGRAM, "serve"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.insert(words.end(), {"--port", "0", "--cache-dir", "none", "--cors-origin", "*"});
+  server_ = std::make_unique<Child>(words, folder_ / "server");
   url_ = server_->wait_for_line("listening on ");
   browser_ = std::make_unique<Browser>(folder_);
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support/browser.h"
 
@@ -18,6 +19,8 @@ class PageTest : public ::testing::Test {
 
   static void SetUpTestSuite();
   static void TearDownTestSuite();
+  // Starts `outrider serve` with these arguments, and a browser.
+  static void start(const std::vector<std::string>& arguments);
   void SetUp() override;
 
   // The value of a JavaScript expression that may use text(id), count(selector), press(id), set(id, value),

@@ -52,6 +52,9 @@ constexpr std::array<std::string_view, 19> kOfFront = {"models",
 constexpr std::array<std::string_view, 5> kOfOneModel = {"model", "served-model-name", "remote-drafting",
                                                          "max-drafting-sessions",
                                                          "max-drafting-sessions-per-key"};
+// Routes that the server asks of engines by itself, or that it logs.
+constexpr std::string_view kAskedByFront =
+    "/health,/stats,/metrics,/v1/responses/{id},/v1/responses/{id}/input_items,/v1/requests/{id}/cancel";
 constexpr int64_t kBeside = 64LL << 20;  // bytes of an engine beside weights and caches
 
 template <typename List>
@@ -132,7 +135,7 @@ Result<FleetModel> fleet_model(const ServedEntry& entry, const Settings& setting
   std::string names = entry.name;
   for (const std::string& alias : entry.aliases) names += "," + alias;
   model.arguments.insert(model.arguments.end(), {"--served-model-name", names});
-  std::string silent = "/health";  // which the server asks for until the engine is ready
+  std::string silent(kAskedByFront);
   for (const std::string& route : settings.server.no_log_routes) silent += "," + route;
   model.arguments.insert(model.arguments.end(), {"--no-log-routes", silent});
   OUTRIDER_TRY(const std::vector<std::string> own, own_words(entry));

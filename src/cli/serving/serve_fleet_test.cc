@@ -44,8 +44,8 @@ TEST(ServeFleet, EnginesHaveTheOptionsThatAreNotOfTheFront) {
     std::string line;
     for (const std::string& word : model.arguments) line += word + " ";
     EXPECT_THAT(line, AllOf(HasSubstr("--threads=3 "), HasSubstr("--speculative=ngram"), HasSubstr("--ctx "),
-                            HasSubstr("--kv-pages "), HasSubstr("--no-log-routes /health,/metrics "),
-                            HasSubstr("--served-model-name " + model.name)));
+                            HasSubstr("--kv-pages "), HasSubstr("--no-log-routes /health,"),
+                            HasSubstr("/cancel,/metrics "), HasSubstr("--served-model-name " + model.name)));
     EXPECT_THAT(line,
                 AllOf(Not(HasSubstr("--port")), Not(HasSubstr("--host")), Not(HasSubstr("0123456789"))));
     EXPECT_GT(model.bytes, int64_t{1} << 20);

@@ -112,6 +112,14 @@ ApiResult<FleetMember*> Fleet::find(std::string_view name) {
 
 ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
   const auto now = Clock::now();
+  if (!is_running(member) && !fits_beside_pinned(member)) {
+    return ApiError{
+        .status = 503,
+        .type = "unavailable_error",
+        .message = fmt::format("{} needs {} MB, and the pinned models leave less of {} MB", member.model.name,
+                               member.model.bytes >> 20, options_.memory >> 20),
+        .code = "no_memory"};
+  }
   if (member.state == EngineState::kFailed && !member.problem.empty() && now < member.may_start_at) {
     return ApiError{.status = 503,
                     .type = "unavailable_error",
@@ -196,6 +204,13 @@ bool Fleet::is_running(const FleetMember& member) const {
 bool Fleet::fits(const FleetMember& member) const {
   const int64_t used = used_bytes();
   return used == 0 || used + member.model.bytes <= options_.memory;
+}
+
+bool Fleet::fits_beside_pinned(const FleetMember& member) const {
+  int64_t pinned = 0;
+  for (const FleetMember& other : members_)
+    pinned += other.model.is_pinned && &other != &member ? other.bytes() : 0;
+  return pinned == 0 || pinned + member.model.bytes <= options_.memory;
 }
 
 void Fleet::make_room(const FleetMember& member, Clock::time_point now) {

@@ -98,6 +98,7 @@ class Fleet {
   FleetMember* next_to_start(Clock::time_point now);
   bool is_running(const FleetMember& member) const;
   bool fits(const FleetMember& member) const;
+  bool fits_beside_pinned(const FleetMember& member) const;
   void make_room(const FleetMember& member, Clock::time_point now);
   FleetMember* victim(Clock::time_point now);
   void launch(FleetMember& member);

@@ -266,6 +266,7 @@ void Server::Impl::read_certificate() {
 void Server::Impl::reload() {
   read_keys();
   read_certificate();
+  if (service.fleet != nullptr) service.fleet->reload();
 }
 
 void Server::Impl::reload_or_keep() {

@@ -291,6 +291,45 @@ TEST(Fleet, KeysReachTheEngines) {
   }
 }
 
+TEST(Fleet, NewKeysReachTheEngines) {
+  const KeyFile keys("0123456789abcdef-one\n");
+  FleetOptions options = fleet(kNames.size());
+  for (FleetModel& model : options.models)
+    model.arguments.insert(model.arguments.end(), {"--api-key-file", keys.path().string()});
+  FleetServer server(std::move(options),
+                     [&](ServerParts& parts) { parts.options.api_key_file = keys.path(); });
+  const std::string old_key = "x-api-key: 0123456789abcdef-one\r\n",
+                    new_key = "x-api-key: 0123456789abcdef-two\r\n";
+  EXPECT_EQ(server.client().post("/v1/completions", completion("llama"), old_key).status, 200);
+  keys.write("0123456789abcdef-two\n");
+  server.server().reload();
+  int status = 0;
+  for (int i = 0; i < 100 && status != 200; ++i) {
+    status = server.client().post("/v1/completions", completion("llama"), new_key).status;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_EQ(status, 200);
+  EXPECT_EQ(server.client().post("/v1/completions", completion("llama"), old_key).status, 401);
+  EXPECT_EQ(server.client().post("/v1/completions", completion("gpt2"), new_key).status, 200);
+}
+
+// Requests that are not done when the time of a drain is over are told so.
+TEST(Fleet, ADrainEndsRequestsWithAnError) {
+  FleetOptions options = fleet(kNames.size());
+  options.models.push_back(fleet_model("long", {"--kernels", "reference", "--speculative", "none"},
+                                       OUTRIDER_SOURCE_DIR "/models/outrider-small"));
+  FleetServer server(std::move(options), [](ServerParts& parts) { parts.options.drain_timeout = 0.2; });
+  TestClient whole = server.client(), streaming = server.client();
+  streaming.send(post_text("/v1/completions", completion("long", true, 900)));
+  ASSERT_TRUE(streaming.receive_until("data: ", std::chrono::seconds(20)));
+  whole.send(post_text("/v1/completions", completion("long", false, 900)));
+  std::this_thread::sleep_for(milliseconds(100));
+  server.server().drain();
+  EXPECT_EQ(whole.read_answer().status, 503);
+  EXPECT_TRUE(streaming.receive_until("draining", std::chrono::seconds(5)));
+  EXPECT_TRUE(server.wait().ok());
+}
+
 TEST(Fleet, FiguresOfAllModelsAreOneText) {
   const FleetServer server(fleet(kNames.size()));
   server.ask(completion("llama"));

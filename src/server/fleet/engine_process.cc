@@ -100,6 +100,7 @@ void EngineProcess::send(int signal) const {
 }
 
 void EngineProcess::terminate() const { send(SIGTERM); }
+void EngineProcess::reload() const { send(SIGHUP); }
 void EngineProcess::kill() const { send(SIGKILL); }
 
 }  // namespace outrider

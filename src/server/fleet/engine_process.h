@@ -38,6 +38,8 @@ class EngineProcess {
   // Asks it to end: once to finish its requests, twice to break them off.
   void terminate() const;
   void kill() const;
+  // Lets it read keys again.
+  void reload() const;
 
   pid_t pid() const { return pid_; }
 

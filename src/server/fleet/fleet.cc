@@ -307,6 +307,7 @@ Fleet::Task<void> Fleet::wait_until_ready(FleetMember& member, int64_t start) {
       member.state = EngineState::kLoaded;
       member.problem.clear();
       member.is_asked = false;
+      if (std::exchange(member.must_reload, false)) member.process->reload();
       member.ready_at = member.used_at = Clock::now();
       co_return;
     }
@@ -327,6 +328,15 @@ Fleet::Task<void> Fleet::sleep(Clock::duration time) {
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
+// An engine that is loading takes no signals yet.
+void Fleet::reload() {
+  for (FleetMember& member : members_) {
+    const bool is_ready = member.state == EngineState::kLoaded || member.state == EngineState::kLeaving;
+    if (is_ready) member.process->reload();
+    member.must_reload = member.state == EngineState::kLoading;
+  }
+}
+
 Fleet::Task<void> Fleet::watch() {
   while (!is_closed_) {
     plan();
@@ -339,20 +349,18 @@ Fleet::Task<void> Fleet::watch() {
   }
 }
 
+// The first signal lets an engine finish its requests, the second one breaks them off.
 Fleet::Task<void> Fleet::stop() {
   is_closed_ = true;
-  for (FleetMember& member : members_) {
-    if (member.process == nullptr) continue;
-    member.state = EngineState::kStopping;
-    member.process->terminate();
-  }
   const auto kill_at = Clock::now() + kKillGrace;
-  while (used_bytes() > 0) {
-    co_await sleep(kHealthInterval);
-    if (Clock::now() < kill_at) continue;
+  for (int signals = 0; used_bytes() > 0; ++signals) {
     for (FleetMember& member : members_) {
-      if (member.process != nullptr) member.process->kill();
+      if (member.process == nullptr) continue;
+      member.state = EngineState::kStopping;
+      if (signals < 2) member.process->terminate();
+      if (Clock::now() >= kill_at) member.process->kill();
     }
+    co_await sleep(kTick);
   }
 }
 

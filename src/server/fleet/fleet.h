@@ -38,6 +38,7 @@ struct FleetMember {
   int64_t resident_bytes = 0;                        // measured last
   int64_t starts = 0, failures = 0, requests = 0;
   int failures_in_a_row = 0;
+  bool must_reload = false;            // keys changed while it was loaded
   bool is_asked = false;               // it shall be loaded although no request waits for it
   std::string problem = {};            // why the last engine ended before it was ready; empty: it did not
   Clock::time_point wanted_at = {};    // when a request last waited for it
@@ -73,6 +74,8 @@ class Fleet {
   void start();
   // Ends all engines, and the requests in progress with them. Returns when none runs.
   Task<void> stop();
+  // Lets all engines read keys again.
+  void reload();
 
   std::span<FleetMember> members() { return members_; }
   const FleetOptions& options() const { return options_; }

@@ -35,7 +35,8 @@ std::string streamed_text(const std::string& events) {
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("data: {")) continue;
     const Json chunk = Json::parse(line.substr(6));
-    if (chunk.contains("choices") && !chunk["choices"].empty()) text += chunk["choices"][0]["text"].get<std::string>();
+    if (chunk.contains("choices") && !chunk["choices"].empty())
+      text += chunk["choices"][0]["text"].get<std::string>();
   }
   return text;
 }

@@ -180,6 +180,7 @@ class Forwarding {
   Connection::Task<bool> relay(EngineAnswer& answer);
   Connection::Task<bool> relay_body(EngineAnswer& answer, bool is_framed);
   Connection::Task<bool> fail(ApiError error);
+  Connection::Task<bool> end_stream(const std::string& error);
   std::string framed(std::string_view bytes) const {
     return exchange_.is_chunked ? fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes) : std::string(bytes);
   }
@@ -270,10 +271,8 @@ Connection::Task<bool> Forwarding::relay(EngineAnswer& answer) {
     if (reply.status == 200) co_return co_await relay_body(answer, exchange_.is_chunked);
     while (!answer.is_done && !answer.is_broken && !connection_.is_gone())
       co_await connection_.wait(kUntilWoken);
-    const std::string event =
-        framed("data: " + answer.pending + "\n\n") + (exchange_.is_chunked ? "0\r\n\r\n" : "");
-    co_await connection_.write(event);
-    co_return false;
+    const std::string error = std::exchange(answer.pending, {});
+    co_return co_await end_stream(error);
   }
   const auto length = answer.engine.length();
   const bool is_framed = !length && exchange_.is_chunked;
@@ -319,8 +318,13 @@ Connection::Task<bool> Forwarding::fail(ApiError error) {
   const Reply reply = error_reply(exchange_, error);
   if (!is_begun_) co_return co_await send(exchange_, reply);
   log_reply(exchange_, reply);
+  co_return co_await end_stream(reply.body);
+}
+
+// Writes the JSON of an error as the last event.
+Connection::Task<bool> Forwarding::end_stream(const std::string& error) {
   const bool is_messages = exchange_.admission.match.row->pattern == "/v1/messages";
-  const std::string event = (is_messages ? "event: error\n" : "") + ("data: " + reply.body) + "\n\n";
+  const std::string event = (is_messages ? "event: error\n" : "") + ("data: " + error) + "\n\n";
   const std::string last = framed(event) + (exchange_.is_chunked ? "0\r\n\r\n" : "");
   co_await connection_.write(last);
   exchange_.keeps_alive = false;

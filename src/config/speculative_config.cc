@@ -2,6 +2,7 @@
 #include "config/speculative_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -235,6 +236,50 @@ bool looks_like_file(const std::string& text) {
   return extension == ".yaml" || extension == ".yml" || extension == ".json";
 }
 
+using KeyTexts = std::vector<std::pair<std::string_view, std::string>>;
+
+// Whether a key of the tree's shape was asked for; nullopt: it is no such key. A static tree is as deep as
+// its expansion.
+std::optional<bool> asks_for_shape(const SpeculativeOptions& options, std::string_view key) {
+  const UnsetShape& unset = options.shape_unset;
+  if (key == "tree") return !unset.kind;
+  if (key == "max_draft_len") return !unset.max_draft_len && options.tree.kind != TreeKind::kStatic;
+  if (key == "dynamic_tree_max_topK") return !unset.dynamic_tree_max_top_k;
+  if (key == "max_total_draft_tokens") return !unset.max_total_draft_tokens;
+  return std::nullopt;
+}
+
+// The keys to be given, with their values.
+KeyTexts texts_of(const SpeculativeOptions& options) {
+  const SpeculativeConfig config{.options = options, .warnings = {}};
+  SpeculativeConfig plain;
+  plain.options.is_auto = true;  // where no policy is given
+  KeyTexts texts;
+  if (!options.method_unset && options.combine.empty())
+    texts.emplace_back("decoding_type", method_key(options.decoding_type));
+  for (const SpeculativeKey& key : speculative_key_table()) {
+    const std::string text = key.member.text(config);
+    if (!asks_for_shape(options, key.name).value_or(text != key.member.text(plain))) continue;
+    texts.emplace_back(key.name, key.member.type == OptionType::kIntegers ? "[" + text + "]" : text);
+  }
+  return texts;
+}
+
+// Paths may have the marks that separate keys.
+bool needs_quotes(const KeyTexts& texts) {
+  for (const auto& [name, text] : texts) {
+    const bool is_path = name == "speculative_model" || name == "speculative_token_map";
+    if (is_path && text.find_first_of(",[]{} ") != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string json_string(std::string_view text) {
+  std::string word = "\"";
+  for (const char c : text) word += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return word + "\"";
+}
+
 }  // namespace
 
 Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_view name) {
@@ -315,6 +360,21 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_spe
 Result<SpeculativeConfig> parse_speculative(const std::string& text) {
   OUTRIDER_TRY(const GivenSpeculation given, read_speculation(text));
   return assemble_speculation(given);
+}
+
+std::string speculative_text(const SpeculativeOptions& options) {
+  const KeyTexts texts = texts_of(options);
+  const bool is_json = needs_quotes(texts);
+  std::vector<std::string> parts;
+  for (const auto& [name, text] : texts) {
+    if (is_json) {
+      parts.push_back(json_string(name) + ":" + json_string(text));
+    } else {
+      parts.push_back(name == "decoding_type" ? text : fmt::format("{}={}", name, text));
+    }
+  }
+  const std::string text = fmt::format("{}", fmt::join(parts, ","));
+  return is_json ? "{" + text + "}" : text;
 }
 
 }  // namespace outrider

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/speculative_config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "config/message_text.h"
+#include "config/methods.h"
 
 namespace outrider {
 namespace {
@@ -47,6 +50,51 @@ TEST(SpeculativeConfig, InlineKeys) {
   EXPECT_FALSE(ngram.ngram.is_use_oldest);
   EXPECT_EQ(parsed("speculative_model=models/d").decoding_type, Method::kDraftTarget);
   EXPECT_EQ(parsed("decoding_type=NGram,is_public_pool=true").ngram.is_public_pool, true);
+}
+
+// The state of all keys, and the questions that are left open.
+std::string state_text(const SpeculativeOptions& options) {
+  const SpeculativeConfig config{.options = options, .warnings = {}};
+  const UnsetShape& unset = options.shape_unset;
+  std::string text = fmt::format("{} {}, unset {} {} {} {}", method_name(options.decoding_type),
+                                 options.method_unset, unset.kind, unset.max_draft_len,
+                                 unset.dynamic_tree_max_top_k, unset.max_total_draft_tokens);
+  for (const SpeculativeKey& key : speculative_key_table())
+    text += fmt::format(", {}={}", key.name, key.member.text(config));
+  return text;
+}
+
+TEST(SpeculativeConfig, ItsTextGivesTheOptionsBack) {
+  const std::pair<const char*, const char*> texts[] = {
+      {"none", "none"},
+      {"auto", "auto"},
+      {"N-Gram, max_draft_len=4", "ngram,max_draft_len=4"},
+      {"ngram,max_draft_len=0", "none,max_draft_len=4"},
+      {"medusa,tree=chain,policy=fixed", "medusa,tree=chain,policy=fixed"},
+      {"suffix,expansion=[2,2,1]", "suffix,tree=static,expansion=[2,2,1]"},
+      {"suffix,tree=static", "suffix,tree=static"},
+      {"eagle3,speculative_model=/h,dynamic_tree_max_topK=3,max_total_draft_tokens=16,max_draft_len=6",
+       "eagle3,max_draft_len=6,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=16,"
+       "speculative_model=/h"},
+      {"eagle3,verified_tokens=33", "eagle3,max_draft_len=32,tree=dynamic,max_total_draft_tokens=32"},
+      {"eagle3,use_sa_spec=true,eagle3_layers_to_capture=[1,5]",
+       "eagle3_layers_to_capture=[1,5],combine=[suffix,eagle3]"},
+      {"medusa,medusa_choices=[[0],[0, 0]]", "medusa,tree=choices,medusa_choices=[[0],[0,0]]"},
+      {"speculative_model=models/d", "speculative_model=models/d"},
+      {"spec_infer,speculative_models=[a,b]", "spec_infer,speculative_models=[a,b]"},
+      {"{\"decoding_type\":\"pard\",\"speculative_model\":\"/a, \\\"b\\\"\",\"max_draft_len\":9}",
+       "{\"decoding_type\":\"pard\",\"max_draft_len\":\"9\",\"speculative_model\":\"/a, \\\"b\\\"\"}"},
+      {"ngram,draft_len_schedule={4:4,8:2},is_keep_all=no",
+       "ngram,draft_len_by_batch=[[1,4],[5,2],[9,0]],is_keep_all=false"},
+      {"ngram,max_concurrency=0,draft_temperature=1.5,children=top",
+       "ngram,children=top,draft_temperature=1.5,draft_len_by_batch=[[1,0]]"},
+      {"early_exit,skip_mlp_layers=[2,3]", "early_exit,skip_mlp_layers=[2,3]"},
+  };
+  for (const auto& [given, expected] : texts) {
+    const SpeculativeOptions options = parsed(given);
+    EXPECT_EQ(speculative_text(options), expected);
+    EXPECT_EQ(state_text(parsed(expected)), state_text(options)) << given;
+  }
 }
 
 TEST(SpeculativeConfig, ThePolicyDecidesUnlessItIsFixed) {

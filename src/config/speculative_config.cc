@@ -121,6 +121,39 @@ class GivenKeys {
   std::vector<Given> keys_;
 };
 
+// The key here that a setting stands for; empty: none.
+std::string_view key_here(const Setting& setting) {
+  if (const SpeculativeKey* key = own_key(setting.key)) return key->name;
+  const ForeignName* foreign = find_foreign(foreign_keys(), setting.key);
+  return foreign == nullptr ? std::string_view() : foreign->here;
+}
+
+bool names_suffix(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(settings, [](const Setting& setting) {
+    return key_here(setting) == "decoding_type" && setting.value &&
+           find_method(*setting.value) == Method::kSuffix;
+  });
+}
+
+// TensorRT-LLM's SA has a key of NGram for the length of its matches; -1 asks for the longest, which are
+// found here. Takes it out of the settings. Error: no length.
+Status take_match_length(std::vector<Setting>& settings, std::vector<std::string>& warnings) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  if (!names_suffix(settings)) return {};
+  const auto is_length = [](const Setting& setting) {
+    return key_here(setting) == "max_matching_ngram_size";
+  };
+  for (const Setting& setting : settings) {
+    if (!is_length(setting) || !setting.value || *setting.value == "-1") continue;
+    if (const auto length = parse_integer(*setting.value, 1, kMostTokens); !length.ok())
+      return located(setting, length.error());
+    warnings.push_back(fmt::format("{}: {} has no effect here: the suffix tree finds the longest match",
+                                   setting.place, setting.key));
+  }
+  std::erase_if(settings, is_length);
+  return {};
+}
+
 // The kind of tree that keys of its shape stand for, where `tree` does not name one.
 std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
   if (given.has("medusa_choices")) return TreeKind::kChoices;
@@ -331,12 +364,13 @@ Result<GivenSpeculation> read_speculation(const std::string& text) {
 }
 
 Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_speculation) {
-  const std::vector<Setting>& settings = given_speculation.settings;
+  std::vector<Setting> settings = given_speculation.settings;
   const std::string place = settings.empty() ? "--speculative" : settings.front().place;
   SpeculativeConfig config;
   config.warnings = given_speculation.warnings;
   SpeculativeOptions& options = config.options;
   GivenKeys given;
+  OUTRIDER_RETURN_IF_ERROR(take_match_length(settings, config.warnings));
   OUTRIDER_RETURN_IF_ERROR(given.assign_all(settings, config));
   const bool lists_methods = given.has("decoding_type") && !options.combine.empty() && !given.has("combine");
   if (given_speculation.has_user_drafter) {

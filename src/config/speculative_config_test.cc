@@ -108,6 +108,24 @@ TEST(SpeculativeConfig, ThePolicyDecidesUnlessItIsFixed) {
   EXPECT_FALSE(assemble_speculation(given)->options.is_auto);
 }
 
+TEST(SpeculativeConfig, TheSuffixAutomatonOfTensorRtIsTheSuffixTree) {
+  const auto longest = from_yaml("decoding_type: SA\nmax_draft_len: 4\nmax_matching_ngram_size: -1\n");
+  ASSERT_TRUE(longest.ok()) << longest.error().message;
+  EXPECT_EQ(speculative_text(longest->options), "suffix,max_draft_len=4");
+  EXPECT_TRUE(longest->warnings.empty());
+  const auto pool = from_yaml(
+      "max_matching_ngram_size: 3\nmax_draft_len: 4\nenable_global_pool: true\nglobal_pool_size: 64\n"
+      "decoding_type: SA\n");
+  ASSERT_TRUE(pool.ok()) << pool.error().message;
+  EXPECT_EQ(speculative_text(pool->options), "suffix,max_draft_len=4,suffix_max_cached_requests=1024");
+  EXPECT_EQ(pool->warnings.size(), 2u);
+  EXPECT_EQ(pool->warnings.front(),
+            "s.yaml:1: max_matching_ngram_size has no effect here: the suffix tree finds the longest match");
+  EXPECT_NE(error_of("suffix,max_matching_ngram_size=0").find("expected a whole number from 1"),
+            std::string::npos);
+  EXPECT_NE(error_of("ngram,max_matching_ngram_size=-1").find("expected a whole number"), std::string::npos);
+}
+
 TEST(SpeculativeConfig, LengthZeroDraftsNothing) {
   EXPECT_EQ(parsed("ngram,max_draft_len=0").decoding_type, Method::kNone);
   EXPECT_EQ(parsed("ngram,max_draft_len=64").max_draft_len, 64);

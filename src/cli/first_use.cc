@@ -52,7 +52,7 @@ FoundModel choose_from_list() {
   const std::vector<KnownModel> models = fitting_models(machine_memory());
   write_error_text(
       fmt::format("No model is named, and SmolLM2 is not on this machine. These fit into its {}:\n\n{}\n",
-                  size_text(machine_memory()), model_list_text(models, measure_read_rate())));
+                  size_text(machine_memory()), model_list_text(models, measure_memory_rate())));
   for (;;) {
     write_error_text(
         "A number fetches one, Enter the first; n takes the tiny built-in models, which write nonsense: ");

@@ -21,7 +21,7 @@ std::vector<KnownModel> fitting_models(int64_t memory) {
   return models;
 }
 
-double measure_read_rate() {
+double measure_memory_rate() {
   constexpr int64_t kBytes = 256 << 20;
   constexpr int kTimes = 3;
   ThreadPool pool(best_worker_count(places_of(allowed_cpus())));

@@ -14,7 +14,7 @@ namespace outrider {
 std::vector<KnownModel> fitting_models(int64_t memory);
 
 // Bytes of memory that all workers read in a second, measured in a moment.
-double measure_read_rate();
+double measure_memory_rate();
 
 // A numbered line for each model, with its size and the tokens per second that plain decoding cannot exceed:
 // a token reads all weights once.

@@ -28,7 +28,7 @@ TEST(ModelList, TellsWhatAPassCanReach) {
             "   2  large           2.50 GB   at most 8 tokens per second without drafts\n");
 }
 
-TEST(ModelList, MemoryIsReadAtSomeRate) { EXPECT_GT(measure_read_rate(), 1e8); }
+TEST(ModelList, MemoryIsReadAtSomeRate) { EXPECT_GT(measure_memory_rate(), 1e8); }
 
 }  // namespace
 }  // namespace outrider

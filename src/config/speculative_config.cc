@@ -2,6 +2,7 @@
 #include "config/speculative_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -120,6 +121,39 @@ class GivenKeys {
   std::vector<Given> keys_;
 };
 
+// The key here that a setting stands for; empty: none.
+std::string_view key_here(const Setting& setting) {
+  if (const SpeculativeKey* key = own_key(setting.key)) return key->name;
+  const ForeignName* foreign = find_foreign(foreign_keys(), setting.key);
+  return foreign == nullptr ? std::string_view() : foreign->here;
+}
+
+bool names_suffix(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(settings, [](const Setting& setting) {
+    return key_here(setting) == "decoding_type" && setting.value &&
+           find_method(*setting.value) == Method::kSuffix;
+  });
+}
+
+// TensorRT-LLM's SA has a key of NGram for the length of its matches; -1 asks for the longest, which are
+// found here. Takes it out of the settings. Error: no length.
+Status take_match_length(std::vector<Setting>& settings, std::vector<std::string>& warnings) {
+  constexpr int64_t kMostTokens = 1 << 20;
+  if (!names_suffix(settings)) return {};
+  const auto is_length = [](const Setting& setting) {
+    return key_here(setting) == "max_matching_ngram_size";
+  };
+  for (const Setting& setting : settings) {
+    if (!is_length(setting) || !setting.value || *setting.value == "-1") continue;
+    if (const auto length = parse_integer(*setting.value, 1, kMostTokens); !length.ok())
+      return located(setting, length.error());
+    warnings.push_back(fmt::format("{}: {} has no effect here: the suffix tree finds the longest match",
+                                   setting.place, setting.key));
+  }
+  std::erase_if(settings, is_length);
+  return {};
+}
+
 // The kind of tree that keys of its shape stand for, where `tree` does not name one.
 std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
   if (given.has("medusa_choices")) return TreeKind::kChoices;
@@ -235,6 +269,50 @@ bool looks_like_file(const std::string& text) {
   return extension == ".yaml" || extension == ".yml" || extension == ".json";
 }
 
+using KeyTexts = std::vector<std::pair<std::string_view, std::string>>;
+
+// Whether a key of the tree's shape was asked for; nullopt: it is no such key. A static tree is as deep as
+// its expansion.
+std::optional<bool> asks_for_shape(const SpeculativeOptions& options, std::string_view key) {
+  const UnsetShape& unset = options.shape_unset;
+  if (key == "tree") return !unset.kind;
+  if (key == "max_draft_len") return !unset.max_draft_len && options.tree.kind != TreeKind::kStatic;
+  if (key == "dynamic_tree_max_topK") return !unset.dynamic_tree_max_top_k;
+  if (key == "max_total_draft_tokens") return !unset.max_total_draft_tokens;
+  return std::nullopt;
+}
+
+// The keys to be given, with their values.
+KeyTexts texts_of(const SpeculativeOptions& options) {
+  const SpeculativeConfig config{.options = options, .warnings = {}};
+  SpeculativeConfig plain;
+  plain.options.is_auto = true;  // where no policy is given
+  KeyTexts texts;
+  if (!options.method_unset && options.combine.empty())
+    texts.emplace_back("decoding_type", method_key(options.decoding_type));
+  for (const SpeculativeKey& key : speculative_key_table()) {
+    const std::string text = key.member.text(config);
+    if (!asks_for_shape(options, key.name).value_or(text != key.member.text(plain))) continue;
+    texts.emplace_back(key.name, key.member.type == OptionType::kIntegers ? "[" + text + "]" : text);
+  }
+  return texts;
+}
+
+// Paths may have the marks that separate keys.
+bool needs_quotes(const KeyTexts& texts) {
+  for (const auto& [name, text] : texts) {
+    const bool is_path = name == "speculative_model" || name == "speculative_token_map";
+    if (is_path && text.find_first_of(",[]{} ") != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string json_string(std::string_view text) {
+  std::string word = "\"";
+  for (const char c : text) word += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return word + "\"";
+}
+
 }  // namespace
 
 Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_view name) {
@@ -286,12 +364,13 @@ Result<GivenSpeculation> read_speculation(const std::string& text) {
 }
 
 Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_speculation) {
-  const std::vector<Setting>& settings = given_speculation.settings;
+  std::vector<Setting> settings = given_speculation.settings;
   const std::string place = settings.empty() ? "--speculative" : settings.front().place;
   SpeculativeConfig config;
   config.warnings = given_speculation.warnings;
   SpeculativeOptions& options = config.options;
   GivenKeys given;
+  OUTRIDER_RETURN_IF_ERROR(take_match_length(settings, config.warnings));
   OUTRIDER_RETURN_IF_ERROR(given.assign_all(settings, config));
   const bool lists_methods = given.has("decoding_type") && !options.combine.empty() && !given.has("combine");
   if (given_speculation.has_user_drafter) {
@@ -315,6 +394,21 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_spe
 Result<SpeculativeConfig> parse_speculative(const std::string& text) {
   OUTRIDER_TRY(const GivenSpeculation given, read_speculation(text));
   return assemble_speculation(given);
+}
+
+std::string speculative_text(const SpeculativeOptions& options) {
+  const KeyTexts texts = texts_of(options);
+  const bool is_json = needs_quotes(texts);
+  std::vector<std::string> parts;
+  for (const auto& [name, text] : texts) {
+    if (is_json) {
+      parts.push_back(json_string(name) + ":" + json_string(text));
+    } else {
+      parts.push_back(name == "decoding_type" ? text : fmt::format("{}={}", name, text));
+    }
+  }
+  const std::string text = fmt::format("{}", fmt::join(parts, ","));
+  return is_json ? "{" + text + "}" : text;
 }
 
 }  // namespace outrider

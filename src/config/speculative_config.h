@@ -40,4 +40,9 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given);
 // All of the above.
 Result<SpeculativeConfig> parse_speculative(const std::string& text);
 
+// The value of --speculative that asks for these options, as parse_speculative() reads it: the method and
+// the keys that differ from their defaults. Keys of the tree's shape are left out where nobody asked for them
+// (UnsetShape).
+std::string speculative_text(const SpeculativeOptions& options);
+
 }  // namespace outrider

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/speculative_config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "config/message_text.h"
+#include "config/methods.h"
 
 namespace outrider {
 namespace {
@@ -49,6 +52,51 @@ TEST(SpeculativeConfig, InlineKeys) {
   EXPECT_EQ(parsed("decoding_type=NGram,is_public_pool=true").ngram.is_public_pool, true);
 }
 
+// The state of all keys, and the questions that are left open.
+std::string state_text(const SpeculativeOptions& options) {
+  const SpeculativeConfig config{.options = options, .warnings = {}};
+  const UnsetShape& unset = options.shape_unset;
+  std::string text = fmt::format("{} {}, unset {} {} {} {}", method_name(options.decoding_type),
+                                 options.method_unset, unset.kind, unset.max_draft_len,
+                                 unset.dynamic_tree_max_top_k, unset.max_total_draft_tokens);
+  for (const SpeculativeKey& key : speculative_key_table())
+    text += fmt::format(", {}={}", key.name, key.member.text(config));
+  return text;
+}
+
+TEST(SpeculativeConfig, ItsTextGivesTheOptionsBack) {
+  const std::pair<const char*, const char*> texts[] = {
+      {"none", "none"},
+      {"auto", "auto"},
+      {"N-Gram, max_draft_len=4", "ngram,max_draft_len=4"},
+      {"ngram,max_draft_len=0", "none,max_draft_len=4"},
+      {"medusa,tree=chain,policy=fixed", "medusa,tree=chain,policy=fixed"},
+      {"suffix,expansion=[2,2,1]", "suffix,tree=static,expansion=[2,2,1]"},
+      {"suffix,tree=static", "suffix,tree=static"},
+      {"eagle3,speculative_model=/h,dynamic_tree_max_topK=3,max_total_draft_tokens=16,max_draft_len=6",
+       "eagle3,max_draft_len=6,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=16,"
+       "speculative_model=/h"},
+      {"eagle3,verified_tokens=33", "eagle3,max_draft_len=32,tree=dynamic,max_total_draft_tokens=32"},
+      {"eagle3,use_sa_spec=true,eagle3_layers_to_capture=[1,5]",
+       "eagle3_layers_to_capture=[1,5],combine=[suffix,eagle3]"},
+      {"medusa,medusa_choices=[[0],[0, 0]]", "medusa,tree=choices,medusa_choices=[[0],[0,0]]"},
+      {"speculative_model=models/d", "speculative_model=models/d"},
+      {"spec_infer,speculative_models=[a,b]", "spec_infer,speculative_models=[a,b]"},
+      {"{\"decoding_type\":\"pard\",\"speculative_model\":\"/a, \\\"b\\\"\",\"max_draft_len\":9}",
+       "{\"decoding_type\":\"pard\",\"max_draft_len\":\"9\",\"speculative_model\":\"/a, \\\"b\\\"\"}"},
+      {"ngram,draft_len_schedule={4:4,8:2},is_keep_all=no",
+       "ngram,draft_len_by_batch=[[1,4],[5,2],[9,0]],is_keep_all=false"},
+      {"ngram,max_concurrency=0,draft_temperature=1.5,children=top",
+       "ngram,children=top,draft_temperature=1.5,draft_len_by_batch=[[1,0]]"},
+      {"early_exit,skip_mlp_layers=[2,3]", "early_exit,skip_mlp_layers=[2,3]"},
+  };
+  for (const auto& [given, expected] : texts) {
+    const SpeculativeOptions options = parsed(given);
+    EXPECT_EQ(speculative_text(options), expected);
+    EXPECT_EQ(state_text(parsed(expected)), state_text(options)) << given;
+  }
+}
+
 TEST(SpeculativeConfig, ThePolicyDecidesUnlessItIsFixed) {
   for (const char* text : {"auto", "ngram", "draft_target,speculative_model=d,max_draft_len=4",
                            "combine=[ngram,suffix]", "eagle3,policy=auto"})
@@ -58,6 +106,24 @@ TEST(SpeculativeConfig, ThePolicyDecidesUnlessItIsFixed) {
   GivenSpeculation given;
   given.has_user_drafter = true;
   EXPECT_FALSE(assemble_speculation(given)->options.is_auto);
+}
+
+TEST(SpeculativeConfig, TheSuffixAutomatonOfTensorRtIsTheSuffixTree) {
+  const auto longest = from_yaml("decoding_type: SA\nmax_draft_len: 4\nmax_matching_ngram_size: -1\n");
+  ASSERT_TRUE(longest.ok()) << longest.error().message;
+  EXPECT_EQ(speculative_text(longest->options), "suffix,max_draft_len=4");
+  EXPECT_TRUE(longest->warnings.empty());
+  const auto pool = from_yaml(
+      "max_matching_ngram_size: 3\nmax_draft_len: 4\nenable_global_pool: true\nglobal_pool_size: 64\n"
+      "decoding_type: SA\n");
+  ASSERT_TRUE(pool.ok()) << pool.error().message;
+  EXPECT_EQ(speculative_text(pool->options), "suffix,max_draft_len=4,suffix_max_cached_requests=1024");
+  EXPECT_EQ(pool->warnings.size(), 2u);
+  EXPECT_EQ(pool->warnings.front(),
+            "s.yaml:1: max_matching_ngram_size has no effect here: the suffix tree finds the longest match");
+  EXPECT_NE(error_of("suffix,max_matching_ngram_size=0").find("expected a whole number from 1"),
+            std::string::npos);
+  EXPECT_NE(error_of("ngram,max_matching_ngram_size=-1").find("expected a whole number"), std::string::npos);
 }
 
 TEST(SpeculativeConfig, LengthZeroDraftsNothing) {

@@ -2,6 +2,7 @@
 #include "config/speculative_key_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <limits>
@@ -83,6 +84,15 @@ Status assign_choices(Config& config, const OptionValue& value) {
   return {};
 }
 
+// "[[0],[0,0],[1]]"; empty: no lists.
+std::string lists_text(const std::vector<std::vector<int>>& lists) {
+  std::vector<std::string> parts;
+  for (const std::vector<int>& list : lists) parts.push_back(fmt::format("[{}]", fmt::join(list, ",")));
+  return parts.empty() ? "" : fmt::format("[{}]", fmt::join(parts, ","));
+}
+
+std::string choices_text(const Config& config) { return lists_text(config.options.tree.choices); }
+
 // Takes a whole schedule. Errors: another key gave one; rows out of order.
 Status take_schedule(SpeculativeConfig& config, std::vector<BatchDraftLen> rows) {
   std::vector<BatchDraftLen>& schedule = config.options.draft_len_by_batch;
@@ -115,6 +125,13 @@ Status assign_by_batch(Config& config, const OptionValue& value) {
     rows.push_back({.sequences = list.front(), .max_draft_len = list.back()});
   }
   return take_schedule(config, std::move(rows));
+}
+
+std::string by_batch_text(const Config& config) {
+  std::vector<std::vector<int>> lists;
+  for (const BatchDraftLen& row : config.options.draft_len_by_batch)
+    lists.push_back({row.sequences, row.max_draft_len});
+  return lists_text(lists);
 }
 
 Status assign_concurrency(Config& config, const OptionValue& value) {
@@ -189,6 +206,12 @@ Status assign_combine(Config& config, const OptionValue& value) {
   return {};
 }
 
+std::string combine_text(const Config& config) {
+  std::vector<std::string> keys;
+  for (const Method method : config.options.combine) keys.push_back(method_key(method));
+  return keys.empty() ? "" : fmt::format("[{}]", fmt::join(keys, ","));
+}
+
 // The nodes of a tree and its root.
 Status assign_verified(Config& config, const OptionValue& value) {
   config.options.tree.max_total_draft_tokens = static_cast<int>(value.integer) - 1;
@@ -209,6 +232,12 @@ Status assign_models(Config& config, const OptionValue& value) {
     config.options.speculative_models.emplace_back(std::string(part));
   }
   return {};
+}
+
+std::string models_text(const Config& config) {
+  std::vector<std::string> paths;
+  for (const auto& path : config.options.speculative_models) paths.push_back(path.string());
+  return paths.empty() ? "" : fmt::format("[{}]", fmt::join(paths, ","));
 }
 
 constexpr Member<Config> schedule() {
@@ -264,7 +293,7 @@ const SpeculativeKey kKeys[] = {
      .member = read_by<assign_verified, Config>(OptionType::kInteger),
      .help = "tree: dynamic: nodes of the tree and its root, in place of max_total_draft_tokens; without "
              "max_draft_len the tree may be as deep", .range = {2, 1025}},
-    {.name = "medusa_choices", .methods = kAllMethods, .member = read_by<assign_choices, Config>(),
+    {.name = "medusa_choices", .methods = kAllMethods, .member = read_by<assign_choices, Config>(OptionType::kText, choices_text),
      .help = "tree: choices: the nodes, each by the ranks of the tokens on its path, as in [[0],[0,0],[1]]; without "
              "it those that config.json of a Medusa drafter lists, the max_total_draft_tokens best by its "
              "medusa_accuracies, or mc_sim_7b_63"},
@@ -289,7 +318,7 @@ const SpeculativeKey kKeys[] = {
     {.name = "draft_len_schedule", .methods = kAllMethods, .member = schedule(),
      .help = "constant, or heuristic: two levels more after a draft accepted whole, else one less; or levels by batch "
              "size, as in {4:4,8:2}: 4 levels up to 4 sequences, 2 up to 8, none with more"},
-    {.name = "draft_len_by_batch", .methods = kAllMethods, .member = read_by<assign_by_batch, Config>(),
+    {.name = "draft_len_by_batch", .methods = kAllMethods, .member = read_by<assign_by_batch, Config>(OptionType::kText, by_batch_text),
      .help = "levels by batch size, at most, as in [[1,4],[5,2],[33,0]]: 4 levels, 2 from 5 sequences on, none from 33 "
              "on; [[1,4,4],[5,32,2]] says the same with ends of ranges, and keeps the last levels beyond them"},
     {.name = "max_concurrency", .methods = kAllMethods,
@@ -309,7 +338,7 @@ const SpeculativeKey kKeys[] = {
      .help = "the draft model, or the directory of a learned drafter; without decoding_type it decides that, too; "
              "with the default target, the default draft"},
     {.name = "speculative_models", .methods = keys_of(Method::kSpecInfer),
-     .member = read_by<assign_models, Config>(),
+     .member = read_by<assign_models, Config>(OptionType::kText, models_text),
      .help = "several draft models that share one tree"},
     {.name = "speculative_token_map",
      .methods = keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kEagle) |
@@ -329,7 +358,7 @@ const SpeculativeKey kKeys[] = {
      .member = option<&Options::eagle3_layers_to_capture>(),
      .help = "layers of the target whose output the drafter reads, as in [1,15,28]; without it those that its files name",
      .range = {0, 1023}},
-    {.name = "combine", .methods = bit(Method::kCombined), .member = read_by<assign_combine, Config>(),
+    {.name = "combine", .methods = bit(Method::kCombined), .member = read_by<assign_combine, Config>(OptionType::kText, combine_text),
      .help = "methods that share one tree, as in [NGram, DraftTarget]"},
     {.name = "max_matching_ngram_size", .methods = keys_of(Method::kNGram),
      .member = option<&Options::ngram, &NGramOptions::max_matching_ngram_size>(),

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "engine/token_limits.h"
+#include "sampling/token_mask.h"
 
 namespace outrider {
 
@@ -28,12 +29,11 @@ std::shared_ptr<const std::vector<uint64_t>> breaker_tokens(const Tokenizer& tok
                                                             std::vector<std::string> texts) {
   if (texts.empty()) texts = {"\n", ":", "\"", "*"};
   if (texts == std::vector<std::string>{"none"}) return nullptr;
-  std::vector<uint64_t> words(static_cast<size_t>(tokenizer.vocab_size() + 63) / 64);
+  std::vector<uint64_t> words = no_tokens(tokenizer.vocab_size());
   for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
     const std::string_view bytes = tokenizer.token_bytes(token);
     const auto has_text = [&](const std::string& text) { return bytes.find(text) != std::string_view::npos; };
-    if (std::ranges::any_of(texts, has_text))
-      words[static_cast<size_t>(token) / 64] |= uint64_t{1} << token % 64;
+    if (std::ranges::any_of(texts, has_text)) add_token(words, token);
   }
   return std::make_shared<const std::vector<uint64_t>>(std::move(words));
 }

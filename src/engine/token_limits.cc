@@ -7,37 +7,21 @@
 #include "sampling/token_mask.h"
 
 namespace outrider {
-namespace {
-
-void clear_bit(std::vector<uint64_t>& words, TokenId token) {
-  const auto word = static_cast<size_t>(token) / 64;
-  if (word < words.size()) words[word] &= ~(uint64_t{1} << token % 64);
-}
-
-std::vector<uint64_t> all_of(int64_t count) {
-  std::vector<uint64_t> words(static_cast<size_t>(count + 63) / 64, ~uint64_t{0});
-  if (count % 64 != 0) words.back() >>= 64 - count % 64;
-  return words;
-}
-
-}  // namespace
-
 TokenLimits::TokenLimits(const Rules& rules, std::shared_ptr<TokenConstraint> inner)
     : inner_(std::move(inner)),
-      always_(all_of(rules.vocab_size)),
+      always_(all_tokens(rules.vocab_size)),
       min_tokens_(rules.min_tokens),
       ends_(rules.ends) {
   if (!rules.allowed.empty()) {
     std::ranges::fill(always_, 0);
-    for (const TokenId token : rules.allowed)
-      always_[static_cast<size_t>(token) / 64] |= uint64_t{1} << token % 64;
+    for (const TokenId token : rules.allowed) add_token(always_, token);
   }
   for (const std::vector<TokenId>& sequence : rules.forbidden) add_forbidden(sequence);
   link_beginnings();
 }
 
 void TokenLimits::add_forbidden(std::span<const TokenId> sequence) {
-  if (sequence.size() == 1) return clear_bit(always_, sequence[0]);
+  if (sequence.size() == 1) return remove_token(always_, sequence[0]);
   int beginning = 0;
   for (const TokenId token : sequence.first(sequence.size() - 1)) {
     const auto [next, is_new] = beginnings_[static_cast<size_t>(beginning)].next.try_emplace(
@@ -103,9 +87,10 @@ std::span<const uint64_t> TokenLimits::allowed(State state) {
     const std::span<const uint64_t> others = inner_->allowed(inner);
     for (size_t i = 0; i < words_.size(); ++i) words_[i] &= i < others.size() ? others[i] : 0;
   }
-  for (const TokenId token : beginnings_[static_cast<size_t>(beginning)].forbidden) clear_bit(words_, token);
+  for (const TokenId token : beginnings_[static_cast<size_t>(beginning)].forbidden)
+    remove_token(words_, token);
   if (count < min_tokens_) {
-    for (const TokenId token : ends_) clear_bit(words_, token);
+    for (const TokenId token : ends_) remove_token(words_, token);
   }
   return words_;
 }

@@ -112,6 +112,9 @@ std::optional<LayerStreaming> Decoder::streaming() const {
   const WeightStream& stream = *weights_.stream;
   return LayerStreaming{.bytes = stream.plan().row_bytes,
                         .kept_bytes = stream.plan().memory,
+                        .layers = std::ranges::count(stream.plan().layers.streamed, true),
+                        .experts = stream.expert_count(),
+                        .kept_experts = stream.plan().kept_experts,
                         .rate = stream.rate(),
                         .bytes_read = stream.bytes_read(),
                         .waited_ms = stream.waited_ms()};

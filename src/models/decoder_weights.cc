@@ -207,7 +207,7 @@ void list_ends(const LayerBlocks& layer, size_t planned, std::vector<size_t>& en
 
 Result<std::unique_ptr<WeightStream>> open_stream(WeightLoader& loader,
                                                   const std::vector<LayerBlocks>& layers,
-                                                  std::span<const size_t> ends) {
+                                                  std::span<const size_t> ends, bool plans_only) {
   OUTRIDER_TRY(StoredWeights stored, loader.store_all(ends));
   std::vector<StoredPart> rest;
   ExpertStream::Experts experts;
@@ -219,6 +219,7 @@ Result<std::unique_ptr<WeightStream>> open_stream(WeightLoader& loader,
     for (size_t i = layer.mlp->part_matrices().size(); i > 0; --i) own.push_back(std::move(*part++));
     used = std::max(used, layer.mlp->used_parts());
   }
+  if (plans_only) return WeightStream::plan_of(rest, experts, used);
   return WeightStream::open(stored.path, std::move(rest), std::move(experts), used);
 }
 
@@ -243,7 +244,7 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
     OUTRIDER_RETURN_IF_ERROR(load_layer_inputs(loader, config, weights.layer_inputs.emplace()));
   OUTRIDER_RETURN_IF_ERROR(load_ends(loader, config, weights));
   if (options.streams_layers) {
-    OUTRIDER_TRY(weights.stream, open_stream(loader, weights.layers, ends));
+    OUTRIDER_TRY(weights.stream, open_stream(loader, weights.layers, ends, options.plans_only));
   } else {
     OUTRIDER_TRY(weights.memory, loader.pack_all());
   }

@@ -31,6 +31,7 @@ struct ModelOptions {
   int64_t context = 0;  // positions of the longest sequence; 0: as in training before any RoPE scaling
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
   bool streams_layers = false;  // they are read from that folder when a pass needs them, see keep_layers()
+  bool plans_only = false;      // beside it: no weights are packed or read, so that the model cannot run
   // Layers before this one are left out, so that every row must resume at it or later; the number of layers
   // leaves the embedding, the final norm and the output head, which drafters share.
   int64_t first_layer = 0;
@@ -61,6 +62,9 @@ struct LayerSubset {
 struct LayerStreaming {
   int64_t bytes = 0;       // that a pass over one row reads, if rows choose all experts alike
   int64_t kept_bytes = 0;  // of other weights, and of the buffers of reads
+  int64_t layers = 0;      // that are read in every pass
+  int64_t experts = 0;     // in all layers
+  int64_t kept_experts = 0;
   double rate = 0;         // bytes per second, measured when the model was opened
   int64_t bytes_read = 0;  // so far
   double waited_ms = 0;    // for reads, so far

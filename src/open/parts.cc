@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "draft_heads/head_fit.h"
@@ -60,12 +60,36 @@ Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
   return cpus_for_workers(places, options.threads);
 }
 
-// Each rank of the machine has as much. Mapped weights count as available, but passes need them.
-int64_t free_memory(const EngineOptions& options, const Model& target) {
+// The memory in use, without any that was freed.
+int64_t settled_memory() {
+  give_freed_memory_back();
+  return resident_memory();
+}
+
+// Memory that is in use, and will be when all buffers have been written.
+class MemoryCount {
+ public:
+  int64_t bytes() const { return begin_ + Buffer::owned_bytes() - owned_; }
+
+ private:
+  int64_t begin_ = settled_memory();
+  int64_t owned_ = Buffer::owned_bytes();
+};
+
+// All but the weights of layers.
+int64_t rest_of(const MemoryCount& memory) {
+  constexpr int64_t kLists = int64_t{8} << 20;  // lists, texts and stacks
+  return memory.bytes() + kLists;
+}
+
+// Each rank of the machine has as much. Mapped weights count as available, but passes need them. Under a
+// limit so do the weights that are read.
+int64_t free_memory(const EngineOptions& options, const Model& target, const MemoryCount& memory) {
   int64_t bytes = available_memory();
-  if (target.maps_weights()) bytes = std::max<int64_t>(bytes - target.weight_bytes(), 0);
-  if (options.memory_limit > 0) bytes = std::min(bytes, options.memory_limit);
-  return bytes / ranks_of_machine(options);
+  if (target.maps_weights()) bytes -= target.weight_bytes();
+  if (const auto layers = target.streaming())
+    bytes = std::min(bytes, options.memory_limit - rest_of(memory) - layers->kept_bytes);
+  return std::max<int64_t>(bytes, 0) / ranks_of_machine(options);
 }
 
 // Some for each sequence of the batch, within a twelfth of the free memory. Under --memory all of that is for
@@ -78,12 +102,12 @@ int64_t checkpoint_count(const EngineOptions& options, const StateShape& states,
 
 // The cache has pages for max_batch sequences of full context and their trees, within a third of the free
 // memory, but never fewer than one sequence needs.
-Result<KvShape> cache_shape(const EngineOptions& options, Model& target) {
+Result<KvShape> cache_shape(const EngineOptions& options, Model& target, const MemoryCount& memory) {
   KvShape shape = target.kv_shape();
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
   shape.states.sequence_count = options.max_batch;
-  const int64_t free_bytes = target.backend().free_bytes().value_or(free_memory(options, target));
+  const int64_t free_bytes = target.backend().free_bytes().value_or(free_memory(options, target, memory));
   shape.states.checkpoint_count = checkpoint_count(options, shape.states, free_bytes);
   const int64_t longest =
       options.context + std::max(limits_of(options.speculation).max_nodes, options.offered_nodes) + 1;
@@ -112,7 +136,7 @@ EngineInfo target_info(const EngineParts& parts, const ModelFile& file, DType we
           .device = std::string(device_name(parts.options.device)),
           .kernels = {},
           .weights = std::string(dtype_name(weights)),
-          .kv_cache_type = std::string(dtype_name(parts.cache->shape().type)),
+          .kv_cache_type = std::string(dtype_name(storage_type(parts.options.kv_cache_type))),
           .drafter = {},
           .sources = {},
           .threads = parts.options.threads,
@@ -165,28 +189,36 @@ std::shared_ptr<DraftTeam> make_draft_team(const EngineOptions& options, int ran
                                      rank_threads);
 }
 
-Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels, int rank_threads) {
+// How the target of an engine is loaded.
+struct TargetLoad {
+  const KernelTable* kernels = nullptr;
+  int rank_threads = 1;
+  bool plans_only = false;  // see ModelOptions
+};
+
+Status open_workers(EngineParts& parts, int rank_threads) {
   OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
   parts.draft_team = make_draft_team(parts.options, rank_threads);
   parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
+  return {};
+}
+
+Status open_target(EngineParts& parts, const ModelFile& file, const TargetLoad& load) {
   const std::optional<DType> weights = storage_type(parts.options.weights);
-  const ModelOptions model_options{.kernels = kernels,
+  const ModelOptions model_options{.kernels = load.kernels,
                                    .pool = parts.pool.get(),
                                    .weights = weights,
                                    .context = parts.options.context,
                                    .packed_cache = parts.options.packed_cache,
                                    .streams_layers = parts.options.memory_limit > 0,
+                                   .plans_only = load.plans_only,
                                    .device = backend_name(parts.options.device)};
-  OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, rank_threads));
+  OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, load.rank_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
-  OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, *parts.target));
-  parts.cache = std::make_unique<KvCache>(shape, KvOptions(), parts.target->make_storage(shape));
-  OUTRIDER_RETURN_IF_ERROR(parts.target->share_cache(*parts.cache));
-  parts.options.kv_pages = shape.page_count;
   parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());
   parts.info = target_info(parts, file, weights.value_or(main_type(file)));
-  parts.info.kernels = std::string(kernels->name);
+  parts.info.kernels = std::string(load.kernels->name);
   return {};
 }
 
@@ -229,7 +261,7 @@ Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTa
                                .max_batch = parts.options.max_batch,
                                .prefill_chunk = parts.options.prefill_chunk,
                                .page_size = parts.options.page_size,
-                               .kv_type = parts.cache->shape().type,
+                               .kv_type = storage_type(parts.options.kv_cache_type),
                                .kernels = kernels,
                                .pool = parts.pool.get(),
                                .weights = drafter_weights(parts, files),
@@ -250,23 +282,20 @@ Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTa
   return {};
 }
 
-// Memory that is in use, and will be when all buffers have been written.
-class MemoryCount {
- public:
-  int64_t bytes() const { return begin_ + Buffer::owned_bytes() - owned_; }
-
- private:
-  int64_t begin_ = resident_memory();
-  int64_t owned_ = Buffer::owned_bytes();
-};
+// The cache comes last, because it takes a share of what all else leaves.
+Status open_cache(EngineParts& parts, const MemoryCount& memory) {
+  OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, *parts.target, memory));
+  parts.cache = std::make_unique<KvCache>(shape, KvOptions(), parts.target->make_storage(shape));
+  parts.options.kv_pages = shape.page_count;
+  return parts.target->share_cache(*parts.cache);
+}
 
 std::string megabytes(double bytes) { return std::to_string(std::llround(bytes / 1e6)) + " MB"; }
 
 // Gives the layers of the target what the limit leaves to them.
 Status keep_layers(EngineParts& parts, const MemoryCount& memory) {
-  constexpr int64_t kLists = int64_t{8} << 20;  // lists, texts and stacks
   if (parts.options.memory_limit == 0) return {};
-  const int64_t rest = memory.bytes() + kLists;
+  const int64_t rest = rest_of(memory);
   if (const Status kept = parts.target->keep_layers(parts.options.memory_limit - rest); !kept.ok()) {
     return Error{kept.error().kind, kept.error().message + "; all else takes " +
                                         megabytes(static_cast<double>(rest)) +
@@ -283,23 +312,51 @@ Status keep_layers(EngineParts& parts, const MemoryCount& memory) {
   return {};
 }
 
-// Opens the drafter, and gives the layers of the target what the limit leaves to them.
-Status open_drafter_and_layers(EngineParts& parts, OpenedFiles& files, const KernelTable* kernels,
-                               const MemoryCount& memory) {
-  for (;;) {
-    Status opened = open_drafter(parts, files, kernels);
-    if (opened.ok()) opened = keep_layers(parts, memory);
-    if (opened.ok() || !take_next_drafter(files, opened.error().message)) return opened;
-    parts.drafter.reset();
+// Closes a drafter that cannot be used. Under a limit the target is opened again, because its buffers have
+// grown for that drafter.
+Status close_drafter(EngineParts& parts, const OpenedFiles& files, const TargetLoad& load,
+                     MemoryCount& memory) {
+  parts.drafter.reset();
+  OUTRIDER_TRY(parts.options.speculation, resolve_speculation(files.names.options.speculation, files.drafts));
+  if (parts.options.memory_limit == 0) {
     parts.target->tap({});
-    OUTRIDER_TRY(parts.options.speculation,
-                 resolve_speculation(files.names.options.speculation, files.drafts));
+    return {};
+  }
+  parts.cache.reset();
+  parts.target.reset();
+  parts.options.kv_pages = files.names.options.kv_pages;
+  memory = MemoryCount();
+  return open_target(parts, files.target, load);
+}
+
+// Opens the drafter, and gives the layers of the target what the limit leaves to them.
+Status open_drafter_and_layers(EngineParts& parts, OpenedFiles& files, const TargetLoad& load,
+                               MemoryCount& memory) {
+  for (;;) {
+    Status opened = open_drafter(parts, files, load.kernels);
+    if (opened.ok()) {
+      OUTRIDER_RETURN_IF_ERROR(open_cache(parts, memory));
+      opened = keep_layers(parts, memory);
+    }
+    if (opened.ok() || !take_next_drafter(files, opened.error().message)) return opened;
+    OUTRIDER_RETURN_IF_ERROR(close_drafter(parts, files, load, memory));
   }
 }
 
-using PartsMaker = std::function<Result<std::unique_ptr<EngineParts>>()>;
+// Parts with options, text and workers; `load` says how their target is to be opened.
+Result<std::unique_ptr<EngineParts>> begin_parts(const OpenedFiles& files, TargetLoad& load) {
+  OUTRIDER_TRY(ResolvedOptions resolved, resolve_options(files));
+  OUTRIDER_TRY(load.kernels, kernels_of(resolved.engine));
+  load.rank_threads = resolved.rank_threads;
+  auto parts = std::make_unique<EngineParts>();
+  parts->options = resolved.engine;
+  OUTRIDER_RETURN_IF_ERROR(open_text(*parts, files.target));
+  OUTRIDER_RETURN_IF_ERROR(open_workers(*parts, load.rank_threads));
+  return parts;
+}
 
-Result<std::unique_ptr<EngineParts>> with_errors(const PartsMaker& make) {
+template <typename Make>
+auto with_errors(const Make& make) -> decltype(make()) {
   try {
     return make();
   } catch (const std::bad_alloc&) {
@@ -314,18 +371,15 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
   const auto enter = [&](LoadStage stage) {
     if (sink) sink(stage);
   };
-  OUTRIDER_TRY(ResolvedOptions resolved, resolve_options(files));
-  OUTRIDER_TRY(const KernelTable* kernels, kernels_of(resolved.engine));
+  TargetLoad load;
+  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, begin_parts(files, load));
   enter(LoadStage::kWeights);
-  auto parts = std::make_unique<EngineParts>();
-  parts->options = resolved.engine;
-  OUTRIDER_RETURN_IF_ERROR(open_text(*parts, files.target));
-  const MemoryCount memory;
-  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, files.target, kernels, resolved.rank_threads));
+  MemoryCount memory;
+  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, files.target, load));
   if (acceptance_rule(parts->options) == AcceptanceRule::kRelaxed)
     OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
   enter(LoadStage::kDrafter);
-  OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, kernels, memory));
+  OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, load, memory));
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
   enter(LoadStage::kCosts);
   const bool is_thorough = parts->options.calibrate;
@@ -335,7 +389,28 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
   return parts;
 }
 
+Result<PlannedMemory> make_plan(const OpenedFiles& files) {
+  TargetLoad load{.plans_only = true};
+  OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, begin_parts(files, load));
+  const MemoryCount memory;
+  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, files.target, load));
+  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, files, load.kernels));
+  OUTRIDER_RETURN_IF_ERROR(open_cache(*parts, memory));
+  // The pages that the system and the allocator hold differ that much from run to run.
+  constexpr int64_t kSpread = int64_t{2} << 20;
+  PlannedMemory planned{.context = parts->options.context, .rest = rest_of(memory) + kSpread};
+  // Too little for the least plan is no error here: the plan says what it needs.
+  static_cast<void>(parts->target->keep_layers(parts->options.memory_limit - planned.rest));
+  planned.layers = parts->target->streaming().value_or(LayerStreaming());
+  return planned;
+}
+
 }  // namespace
+
+Result<PlannedMemory> plan_parts(const OpenedFiles& files) {
+  OUTRIDER_CHECK(files.names.options.memory_limit > 0);
+  return with_errors([&] { return make_plan(files); });
+}
 
 Result<std::unique_ptr<EngineParts>> open_parts(OpenedFiles& files, const LoadSink& sink) {
   return with_errors([&] { return make_parts(files, sink); });

@@ -24,6 +24,19 @@ using LoadSink = std::function<void(LoadStage)>;
 Result<std::unique_ptr<EngineParts>> open_parts(OpenedFiles& files, const LoadSink& sink = {});
 Result<std::unique_ptr<EngineParts>> open_parts(Names names, const LoadSink& sink = {});
 
+// The memory of an engine under its limit, told without packing or reading weights of layers.
+struct PlannedMemory {
+  int64_t context = 0;         // tokens of the longest sequence
+  int64_t rest = 0;            // bytes of all but the weights of layers, a little more than usual
+  LayerStreaming layers = {};  // what is kept of them under the limit, or the least where that is too little
+
+  int64_t needed() const { return rest + layers.kept_bytes; }  // bytes; open_parts() runs with them
+};
+
+// Plans open_parts() under the limit of the options, which must have one. Errors: as there, but not that the
+// limit is too low.
+Result<PlannedMemory> plan_parts(const OpenedFiles& files);
+
 // The whole road.
 Result<std::unique_ptr<Engine>> open_engine(Names names);
 

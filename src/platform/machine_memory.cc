@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/machine_memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -73,6 +74,8 @@ int64_t resident_memory(pid_t process) {
   std::ifstream("/proc/" + std::to_string(process) + "/statm") >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);
 }
+
+void give_freed_memory_back() { malloc_trim(0); }
 
 void give_pages_back(std::span<const std::byte> bytes) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

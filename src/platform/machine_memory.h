@@ -25,6 +25,9 @@ int64_t control_group_limit(const std::filesystem::path& root = "/");
 int64_t resident_memory();
 int64_t resident_memory(pid_t process);
 
+// Gives memory back to the system that was freed and that the allocator keeps.
+void give_freed_memory_back();
+
 // Gives the whole pages among the bytes back to the system. They then are 0, or as in the file that is mapped
 // there.
 void give_pages_back(std::span<const std::byte> bytes);

@@ -7,10 +7,12 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <system_error>
 
 #include "platform/machine_memory.h"
+#include "platform/process_start.h"
 
 namespace outrider {
 namespace {
@@ -34,18 +36,9 @@ double boot_time() {
   return 0;
 }
 
-// Field 22 of /proc/self/stat counts from the start of the machine. The name of the program, which may hold
-// anything, is field 2 and ends at the last parenthesis.
 double start_time() {
-  std::ifstream file("/proc/self/stat");
-  std::string text;
-  std::getline(file, text, '\0');
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  size_t place = name_end + 1;
-  for (int field = 2; field < 21 && place != std::string::npos; ++field) place = text.find(' ', place + 1);
-  if (place == std::string::npos) return 0;
-  return boot_time() + std::stod(text.substr(place)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const std::optional<double> start = process_start("/proc/self");
+  return start ? boot_time() + *start : 0;
 }
 
 int64_t open_files() {

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "platform/process_start.h"
+
 namespace outrider {
 namespace {
 
@@ -100,12 +102,8 @@ double number_at(const std::string& text, size_t index) {
 }
 
 double seconds_since_start(const fs::path& process, double uptime) {
-  const std::string stat = text_of(process / "stat");
-  // The name before ") " may hold anything. The start is the 20th word after it, in ticks since boot.
-  const size_t end = stat.rfind(") ");
-  if (end == std::string::npos) return 0;
-  return std::max(0.0,
-                  uptime - number_at(stat.substr(end + 2), 19) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  const std::optional<double> start = process_start(process);
+  return start ? std::max(0.0, uptime - *start) : 0;
 }
 
 bool runs_program(const fs::path& process, std::string_view program) {

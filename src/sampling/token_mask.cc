@@ -7,6 +7,27 @@
 
 namespace outrider {
 
+std::vector<uint64_t> no_tokens(int64_t count) {
+  return std::vector<uint64_t>(static_cast<size_t>(count + 63) / 64);
+}
+
+std::vector<uint64_t> all_tokens(int64_t count) {
+  std::vector<uint64_t> set = no_tokens(count);
+  std::ranges::fill(set, ~uint64_t{0});
+  if (count % 64 != 0) set.back() >>= 64 - count % 64;
+  return set;
+}
+
+void add_token(std::span<uint64_t> set, TokenId token) {
+  const auto word = static_cast<size_t>(token) / 64;
+  set[word] |= uint64_t{1} << token % 64;
+}
+
+void remove_token(std::span<uint64_t> set, TokenId token) {
+  const auto word = static_cast<size_t>(token) / 64;
+  if (word < set.size()) set[word] &= ~(uint64_t{1} << token % 64);
+}
+
 bool contains(std::span<const uint64_t> set, TokenId token) {
   const auto word = static_cast<size_t>(token) / 64;
   return token >= 0 && word < set.size() && (set[word] >> (token % 64) & 1) != 0;

@@ -11,6 +11,13 @@
 
 namespace outrider {
 
+// Sets with room for the tokens below `count`: none of them, and all.
+std::vector<uint64_t> no_tokens(int64_t count);
+std::vector<uint64_t> all_tokens(int64_t count);
+
+void add_token(std::span<uint64_t> set, TokenId token);  // the set has room for it
+void remove_token(std::span<uint64_t> set, TokenId token);
+
 bool contains(std::span<const uint64_t> set, TokenId token);
 
 // Copies the logits of the tokens in `allowed` to `masked`; all others become -infinity.

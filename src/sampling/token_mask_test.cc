@@ -32,6 +32,23 @@ TEST(MaskLogits, KeepsWhatTheSetHolds) {
   EXPECT_FALSE(contains(std::vector<uint64_t>{~uint64_t{0}}, -1));
 }
 
+TEST(TokenSets, HoldTheTokensBelowTheirCount) {
+  for (const int64_t count : {1, 63, 64, 65, 130}) {
+    std::vector<uint64_t> all = all_tokens(count), none = no_tokens(count);
+    for (TokenId token = 0; token < 200; ++token) {
+      EXPECT_EQ(contains(all, token), token < count);
+      EXPECT_FALSE(contains(none, token));
+    }
+    const auto last = static_cast<TokenId>(count - 1);
+    add_token(none, last);
+    EXPECT_TRUE(contains(none, last));
+    remove_token(all, last);
+    remove_token(all, 1000);  // not in it
+    EXPECT_FALSE(contains(all, last));
+    EXPECT_EQ(contains(all, 0), count > 1);
+  }
+}
+
 // Allows token 0 at any time, token 1 once, and the end (2) after token 1.
 class Once final : public TokenConstraint {
  public:

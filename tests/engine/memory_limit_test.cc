@@ -5,8 +5,12 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "config/methods.h"
+#include "config/speculative_config.h"
+#include "open/files.h"
+#include "open/parts.h"
 #include "outrider/engine.h"
 
 // AddressSanitizer keeps freed memory, which would count as memory of the next engine. The least limit would
@@ -51,6 +55,20 @@ class MemoryLimit : public testing::Test {
     return nullptr;
   }
 
+  static Result<PlannedMemory> plan(EngineOptions options, int64_t limit) {
+    options.memory_limit = limit;
+    OUTRIDER_TRY(const OpenedFiles files, open_files(Names(options)));
+    return plan_parts(files);
+  }
+
+  // The engine as commands open it, with the best drafter that is found.
+  static Result<std::unique_ptr<Engine>> open_with_found_drafter(EngineOptions options, int64_t limit) {
+    options.memory_limit = limit;
+    Names names(options);
+    names.finds_drafter = true;
+    return open_engine(std::move(names));
+  }
+
   static Result<Completion> complete(Engine& engine, double temperature) {
     Request request;
     request.prompt = engine.tokenize("Once upon a time, Lily found a red ball. Lily and the red ball");
@@ -80,6 +98,38 @@ TEST_F(MemoryLimit, TextIsThatOfAnEngineInMemory) {
       EXPECT_EQ(found->tokens, expected->tokens);
     }
   }
+}
+
+TEST_F(MemoryLimit, ThePlanTellsTheLeastLimit) {
+  for (const char* drafter : {"none", "ngram", "draft_target"}) {
+    SCOPED_TRACE(drafter);
+    const EngineOptions options = options_for(drafter);
+    const auto planned = plan(options, 1);
+    ASSERT_TRUE(planned.ok()) << planned.error().message;
+    EXPECT_FALSE(fs::exists(folder_)) << "a plan packs nothing";
+    EngineOptions enough = options, little = options;
+    enough.memory_limit = planned->needed();
+    little.memory_limit = planned->needed() / 10 * 9;
+    const auto refused = Engine::open(little);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("raise --memory"), std::string::npos) << refused.error().message;
+    const auto opened = Engine::open(enough);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    EXPECT_GT(planned->layers.bytes, 0);
+    EXPECT_LE((*opened)->info().streamed_bytes, planned->layers.bytes);
+    fs::remove_all(folder_);
+  }
+}
+
+TEST_F(MemoryLimit, DraftersThatWereGivenUpLeaveNothing) {
+  EngineOptions options = options_for("auto");
+  options.speculation = parse_speculative("auto")->options;
+  const auto planned = plan(options, 1);
+  ASSERT_TRUE(planned.ok()) << planned.error().message;
+  const auto opened = open_with_found_drafter(options, planned->needed());
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  const auto refused = open_with_found_drafter(options, planned->needed() / 10 * 9);
+  EXPECT_FALSE(refused.ok());
 }
 
 TEST_F(MemoryLimit, AFileThatCannotBeReadEndsTheRequest) {

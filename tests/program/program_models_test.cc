@@ -277,5 +277,15 @@ TEST_F(ModelsTest, WithoutModelTheDefaultOrTheBuiltInPair) {
   EXPECT_NE(bench["method"].get<std::string>().find("suffix"), std::string::npos) << bench.dump();
 }
 
+TEST_F(ModelsTest, InspectTellsTheLeastMemoryThatGenerateRunsWith) {
+  const Json memory = run_json("inspect builtin --memory 1M --json", surroundings())["memory"];
+  const auto generate = [&](int64_t bytes) {
+    return "generate builtin -p hello --max-tokens 4 --memory " + std::to_string(bytes / 1024 + 1) + "K";
+  };
+  const auto needed = memory["needed"].get<int64_t>();
+  EXPECT_EQ(run(generate(needed), surroundings()).exit_code, 0) << needed;
+  expect_refused(generate(needed / 10 * 9), 1, "raise --memory", surroundings());
+}
+
 }  // namespace
 }  // namespace outrider

@@ -26,6 +26,7 @@ constexpr int64_t kDefaultRuns = 3;
 
 struct Bench {
   std::unique_ptr<Engine> engine;
+  SpeculativeOptions asked;                     // as the option and the files found name it
   SpeculativeOptions speculation;               // with the drafter that was found
   std::shared_ptr<SyntheticDrafter> synthetic;  // null: none
 };
@@ -115,6 +116,7 @@ Result<Bench> open_bench(const Settings& settings, Names names) {
   OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
   Bench bench;
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(files));
+  bench.asked = files.names.options.speculation;
   bench.speculation = parts->options.speculation;
   if (settings.bench.synthetic_acceptance) {
     bench.synthetic = std::make_shared<SyntheticDrafter>(parts->drafter, *settings.bench.synthetic_acceptance,
@@ -177,6 +179,7 @@ Status run_bench(const Settings& settings) {
   if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(trace_all(settings, *bench.engine, prompts));
   const bool compared = promises_equal_output(settings);
   const BenchSetup setup = {.info = bench.engine->info(),
+                            .asked = bench.asked,
                             .speculation = bench.speculation,
                             .runs = runs,
                             .max_tokens = settings.request.max_tokens,

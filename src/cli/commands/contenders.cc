@@ -73,20 +73,14 @@ class Field {
   Status add_shape(Shape shape, const SpeculativeOptions& files) {
     shape.speculative += ",policy=fixed";  // shapes are compared, not what a policy makes of them
     OUTRIDER_TRY(const SpeculativeConfig config, parse_speculative(shape.speculative));
+    SpeculativeOptions options = config.options;
+    options.speculative_model = files.speculative_model;
+    options.speculative_models = files.speculative_models;
     Contender contender{.drafter = std::move(shape.drafter),
                         .tree = std::move(shape.tree),
-                        .speculative = std::move(shape.speculative),
+                        .speculative = speculative_text(options),
                         .path = files.speculative_model,
-                        .options = config.options};
-    contender.options.speculative_model = files.speculative_model;
-    contender.options.speculative_models = files.speculative_models;
-    if (!files.speculative_model.empty())
-      contender.speculative += ",speculative_model=" + files.speculative_model.string();
-    for (const auto& path : files.speculative_models) {
-      contender.speculative +=
-          (&path == &files.speculative_models.front() ? ",speculative_models=[" : ",") + path.string();
-    }
-    if (!files.speculative_models.empty()) contender.speculative += "]";
+                        .options = std::move(options)};
     contenders_.push_back(std::move(contender));
     return {};
   }

@@ -177,22 +177,19 @@ std::string model_text(const ModelFile& model) {
   return text;
 }
 
-// Tells what to expect of the model under --memory, with a cache for one sequence.
-Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineOptions& options) {
+// Tells what to expect of `outrider generate` under --memory, where Auto drafts from the text alone.
+Result<nlohmann::ordered_json> memory_json(const OpenedFiles& files) {
   constexpr double kAcceptanceLength = 3;  // tokens of a pass over a tree, as an example
-  const int64_t context =
-      options.context > 0 ? options.context : default_context(options, model, {}, std::nullopt);
-  OUTRIDER_TRY(const MemoryForecast forecast,
-               forecast_memory(model, options.memory_limit,
-                               context * cache_bytes_per_token(model.config, DType::kBF16)));
+  OUTRIDER_TRY(const MemoryForecast forecast, forecast_memory(files));
+  const LayerStreaming& layers = forecast.memory.layers;
   nlohmann::ordered_json json;
-  json["limit"] = options.memory_limit;
-  json["needed"] = forecast.needed;
-  json["context"] = context;
-  json["layers_read_per_pass"] = forecast.streamed_layers;
-  if (forecast.experts > 0) json["experts_in_memory"] = forecast.kept_experts;
-  json["bytes_read_per_pass"] = forecast.streamed_bytes;
-  if (forecast.streamed_bytes == 0) return json;
+  json["limit"] = files.names.options.memory_limit;
+  json["needed"] = forecast.memory.needed();
+  json["context"] = forecast.memory.context;
+  json["layers_read_per_pass"] = layers.layers;
+  if (layers.experts > 0) json["experts_in_memory"] = layers.kept_experts;
+  json["bytes_read_per_pass"] = layers.bytes;
+  if (layers.bytes == 0) return json;
   json["bytes_per_second"] = std::llround(forecast.read_rate);
   json["ms_per_pass"] = std::llround(1e3 * forecast.pass_seconds());
   json["tokens_per_second"] = 1 / forecast.pass_seconds();
@@ -279,10 +276,14 @@ Status run_inspect(const Settings& settings) {
     write_output(settings.json ? json_line(head_json(*found.head)) : head_text(*found.head));
     return {};
   }
-  OUTRIDER_TRY(const ModelFile model, found.files ? open_model(found.files) : describe_model(path));
+  OpenedFiles files{.names = Names(settings.engine)};
+  OUTRIDER_TRY(files.target, found.files ? open_model(found.files) : describe_model(path));
+  const ModelFile& model = files.target;
   std::optional<nlohmann::ordered_json> memory;
   if (settings.engine.memory_limit > 0) {
-    OUTRIDER_TRY(memory, memory_json(model, settings.engine));
+    OUTRIDER_TRY(files.names, names_of(settings, Unasked::kAuto));
+    OUTRIDER_TRY(files.drafts, open_draft_files(files.names.options.speculation));
+    OUTRIDER_TRY(memory, memory_json(files));
   }
   const DrafterSearch drafters = drafters_of(model);
   if (settings.json) {

@@ -104,7 +104,7 @@ Status run_models(const Settings& settings) {
     const std::vector<KnownModel> known = fitting_models(machine_memory());
     write_error_line(
         "no models on this machine; outrider pull NAME fetches one of these, which fit into its memory:");
-    write_error_text(model_list_text(known, measure_read_rate()));
+    write_error_text(model_list_text(known, measure_memory_rate()));
   } else {
     write_output(models_text(models));
   }

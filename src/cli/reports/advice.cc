@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "config/methods.h"
+#include "config/speculative_config.h"
 
 namespace outrider {
 namespace {
@@ -44,18 +45,6 @@ Advice plain_advice(const std::string& model, const std::string& gain) {
           .command = command_text(model, method_key(Method::kNone))};
 }
 
-// The value of --speculative that asks for it again.
-std::string asked_again(const SpeculativeOptions& options) {
-  std::string text = method_key(options.decoding_type);
-  if (!options.combine.empty()) {
-    std::vector<std::string> keys;
-    for (const Method method : options.combine) keys.push_back(method_key(method));
-    text = fmt::format("combine=[{}]", fmt::join(keys, ","));
-  }
-  if (!options.speculative_model.empty()) text += ",speculative_model=" + options.speculative_model.string();
-  return text;
-}
-
 }  // namespace
 
 std::optional<Advice> advice_of(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts) {
@@ -69,7 +58,7 @@ std::optional<Advice> advice_of(const BenchSetup& setup, const std::vector<Promp
   const std::string drafters = fmt::format("{}", fmt::join(setup.info.sources, "+"));
   return Advice{.use = drafters + (setup.is_unasked ? ", which Outrider chooses by itself" : ""),
                 .gain = gain_text(all, setup.compared),
-                .command = command_text(model, setup.is_unasked ? "" : asked_again(setup.speculation))};
+                .command = command_text(model, setup.is_unasked ? "" : speculative_text(setup.asked))};
 }
 
 std::optional<Advice> advice_of(const Comparison& comparison) {
@@ -85,12 +74,11 @@ std::optional<Advice> advice_of(const Comparison& comparison) {
   if (best == nullptr) return std::nullopt;
   const std::string gain = gain_text(over_all(best->prompts.front()), comparison.compared.front());
   if (best_gain < kGain) return plain_advice(model, gain + " with " + best->contender.drafter);
-  std::string speculative = best->contender.speculative;
-  if (const size_t policy = speculative.find(",policy=fixed"); policy != std::string::npos)
-    speculative.erase(policy, std::string_view(",policy=fixed").size());  // the usual policy drafts what pays
+  SpeculativeOptions options = best->contender.options;
+  options.is_auto = true;  // the usual policy drafts what pays
   return Advice{.use = fmt::format("{}, {} trees", best->contender.drafter, best->contender.tree),
                 .gain = gain,
-                .command = command_text(model, speculative)};
+                .command = command_text(model, speculative_text(options))};
 }
 
 std::string advice_text(const std::optional<Advice>& advice) {

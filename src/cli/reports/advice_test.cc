@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "config/speculative_config.h"
+
 namespace outrider {
 namespace {
 
@@ -38,19 +40,17 @@ TEST(Advice, OfWhatTheCommandChoseByItselfNeedsNoOption) {
 TEST(Advice, OfAnAskedDrafterRepeatsTheOption) {
   BenchSetup asked = setup();
   asked.is_unasked = false;
-  asked.speculation.decoding_type = Method::kEagle3;
-  asked.speculation.speculative_model = "/heads/it's";
+  asked.asked = parse_speculative("eagle3,speculative_model=/heads/it's,expansion=[3,2]")->options;
   const auto advice = advice_of(asked, {measured(10, 12)});
   ASSERT_TRUE(advice);
   EXPECT_EQ(advice->use, "Suffix+Eagle3");
   EXPECT_EQ(advice->gain, "1.20 times plain speed, the same text");
   EXPECT_EQ(advice->command,
-            "outrider chat '/models/my model.gguf' --speculative 'eagle3,speculative_model=/heads/it'\\''s'");
-  asked.speculation.decoding_type = Method::kCombined;
-  asked.speculation.combine = {Method::kSuffix, Method::kNGram};
-  asked.speculation.speculative_model.clear();
+            "outrider chat '/models/my model.gguf' --speculative "
+            "'eagle3,tree=static,expansion=[3,2],speculative_model=/heads/it'\\''s'");
+  asked.asked = parse_speculative("combine=[suffix,ngram],max_draft_len=12")->options;
   EXPECT_EQ(advice_of(asked, {measured(10, 12)})->command,
-            "outrider chat '/models/my model.gguf' --speculative 'combine=[suffix,ngram]'");
+            "outrider chat '/models/my model.gguf' --speculative 'max_draft_len=12,combine=[suffix,ngram]'");
 }
 
 TEST(Advice, IsPlainDecodingWhereDraftsDoNotPay) {
@@ -85,7 +85,9 @@ ContenderResult contender(std::string name, double rate) {
   ContenderResult result;
   result.contender.drafter = name;
   result.contender.tree = "chain";
-  result.contender.speculative = name + ",policy=fixed,speculative_model=/heads/a";
+  result.contender.options =
+      parse_speculative(name + ",tree=chain,max_draft_len=8,policy=fixed,speculative_model=/heads/a")
+          ->options;
   result.prompts = {std::vector{measured(10, rate)}, std::vector{measured(10, 50)}};
   return result;
 }
@@ -94,14 +96,16 @@ TEST(Advice, OfAComparisonIsItsFastestDrafterUnderTheUsualPolicy) {
   Comparison comparison;
   comparison.info.model_path = "m.gguf";
   EXPECT_FALSE(advice_of(comparison));
-  comparison.results = {contender("ngram", 12), contender("suffix", 15), contender("pard", 14)};
+  comparison.results = {contender("medusa", 12), contender("eagle3", 15), contender("pard", 14)};
   comparison.results[2].prompts[0][0].identical = false;
   const auto advice = advice_of(comparison);
   ASSERT_TRUE(advice);
-  EXPECT_EQ(advice->use, "suffix, chain trees");
-  EXPECT_EQ(advice->command, "outrider chat m.gguf --speculative suffix,speculative_model=/heads/a");
-  comparison.results = {contender("ngram", 9)};
-  EXPECT_EQ(advice_of(comparison)->gain, "0.90 times plain speed, the same text with ngram");
+  EXPECT_EQ(advice->use, "eagle3, chain trees");
+  EXPECT_EQ(
+      advice->command,
+      "outrider chat m.gguf --speculative eagle3,max_draft_len=8,tree=chain,speculative_model=/heads/a");
+  comparison.results = {contender("medusa", 9)};
+  EXPECT_EQ(advice_of(comparison)->gain, "0.90 times plain speed, the same text with medusa");
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace outrider {
 
 struct BenchSetup {
   EngineInfo info;
-  SpeculativeOptions speculation;
+  SpeculativeOptions asked = {};   // as the option and the files found name it
+  SpeculativeOptions speculation;  // as it was measured
   int64_t runs = 0;
   int64_t max_tokens = 0;
   std::optional<double> synthetic_acceptance =

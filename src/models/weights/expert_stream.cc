@@ -31,10 +31,6 @@ int64_t ExpertStream::count() const {
   return count;
 }
 
-int64_t ExpertStream::layers() const {
-  return std::ranges::count_if(experts_, [](const std::vector<Expert>& layer) { return !layer.empty(); });
-}
-
 Status ExpertStream::keep(int64_t count) {
   OUTRIDER_CHECK(count >= std::min<int64_t>(2, this->count()) && count <= this->count());
   const auto size = static_cast<size_t>(slot_bytes_);

@@ -34,9 +34,7 @@ class ExpertStream {
   // comes once, first the experts in memory; none: all have come. Throws ReadFailure.
   std::span<const int32_t> next();
 
-  int64_t count() const;  // in all layers
-  int64_t max_bytes() const { return slot_bytes_; }
-  int64_t layers() const;                             // that have experts
+  int64_t count() const;                              // in all layers
   double rate() const { return rate_; }               // bytes per second of reads in keep(); 0: all stay
   int64_t bytes_read() const { return bytes_read_; }  // by next()
   double waited_ms() const { return waited_ms_; }     // for reads in next()

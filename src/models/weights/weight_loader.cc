@@ -279,16 +279,18 @@ Result<StoredWeights> WeightLoader::store_all(std::span<const size_t> ends) {
   planned_bytes_ = 0;
   for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
-  OUTRIDER_RETURN_IF_ERROR(pack_to_file(cache));
+  if (!options_.plans_only) OUTRIDER_RETURN_IF_ERROR(pack_to_file(cache));
   StoredWeights stored{.path = cache.path()};
   size_t next = 0;
   for (const size_t end : ends) {
     stored.parts.push_back(stored_part(cache, jobs, {static_cast<int64_t>(next), static_cast<int64_t>(end)}));
     next = end;
   }
+  const auto rest = std::span(jobs).subspan(next);
+  for (const PackingJob& job : rest) OUTRIDER_RETURN_IF_ERROR(allocate(*job.packed));
+  if (options_.plans_only) return stored;
   OUTRIDER_TRY(const MappedFile mapped, MappedFile::open(cache.path()));
   for (; next < jobs.size(); ++next) {
-    OUTRIDER_RETURN_IF_ERROR(allocate(*jobs[next].packed));
     const std::span<const std::byte> bytes = cache.bytes(mapped, next);
     std::memcpy(jobs[next].packed->data.data(), bytes.data(), bytes.size());
     drop_mapped_pages(bytes);

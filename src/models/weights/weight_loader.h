@@ -97,8 +97,9 @@ class WeightLoader {
   // The number of matrices planned so far.
   size_t planned() const { return jobs_.size(); }
   // Packs what was planned into a file of ModelOptions::packed_cache, unless it is there. The matrices
-  // planned up to each of `ends` are a part that stays there; later ones are read into memory. Errors also:
-  // no such folder, errors of its file system.
+  // planned up to each of `ends` are a part that stays there; later ones are read into memory. Where
+  // ModelOptions::plans_only is set, there is no file and nothing is read. Errors also: no such folder,
+  // errors of its file system.
   Result<StoredWeights> store_all(std::span<const size_t> ends);
   int64_t packed_bytes() const { return packed_bytes_; }  // sum over all calls
   const ModelPart& part() const { return options_.part; }

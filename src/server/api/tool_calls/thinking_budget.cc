@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "sampling/token_mask.h"
+
 namespace outrider {
 namespace {
 
@@ -26,11 +28,8 @@ class ThinkingConstraint final : public TokenConstraint {
         start_(std::move(start)),
         closing_(std::move(closing)),
         tokenizer_(std::move(tokenizer)),
-        all_(static_cast<size_t>(vocab_size + 63) / 64),
-        inner_(std::move(inner)) {
-    for (int64_t token = 0; token < vocab_size; ++token)
-      all_[static_cast<size_t>(token) / 64] |= uint64_t{1} << token % 64;
-  }
+        all_(all_tokens(vocab_size)),
+        inner_(std::move(inner)) {}
 
   State start() override { return state_of({.inner = inner_ ? inner_->start() : 0, .tracker = start_}); }
   State advance(State state, TokenId token) override;
@@ -101,10 +100,10 @@ std::span<const uint64_t> ThinkingConstraint::allowed(State state) {
   if (node.closing >= 0) {
     const TokenId only = closing_[static_cast<size_t>(node.closing)];
     std::ranges::fill(words_, 0);
-    words_[static_cast<size_t>(only) / 64] = uint64_t{1} << only % 64;
+    add_token(words_, only);
   } else if (may_not_think(node)) {
     for (TokenId token = 0; token < tokenizer_->vocab_size(); ++token) {
-      if (names_thinking(token)) words_[static_cast<size_t>(token) / 64] &= ~(uint64_t{1} << token % 64);
+      if (names_thinking(token)) remove_token(words_, token);
     }
   }
   if (inner_) {

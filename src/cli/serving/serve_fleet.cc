@@ -17,6 +17,7 @@
 #include "config/environment.h"
 #include "config/option_table.h"
 #include "config/settings.h"
+#include "config/speculative_config.h"
 #include "formats/model_file.h"
 #include "hub/local/local_models.h"
 #include "models/decoder_weights.h"
@@ -82,18 +83,18 @@ void append(const OptionRow& row, const std::string& text, std::vector<std::stri
 // The options that were given for all models, as words of a command line.
 Result<std::vector<std::string>> common_words(const Settings& settings) {
   std::vector<std::string> words;
-  bool has_speculation = false;
   for (const auto& [name, origin] : settings.origins) {
     const OptionRow* const row = row_of(name);
     if (row == nullptr || contains(kOfFront, name) || name == "api-key") continue;
     if (contains(kOfOneModel, name))
       return usage_error(fmt::format("expected --{} or --models, found both", name));
+    const bool is_speculation =
+        row->type() == OptionType::kSpeculation || row->type() == OptionType::kSpeculationKey;
+    if (is_speculation) continue;  // its keys may have other names, too
     for (const std::string& text : origin.texts) append(*row, text, words);
-    has_speculation = has_speculation || row->type() == OptionType::kSpeculation ||
-                      row->type() == OptionType::kSpeculationKey;
   }
-  if (settings.speculation_given && !has_speculation)
-    return usage_error("expected --speculative beside --models, found other names for it");
+  if (settings.speculation_given)
+    words.push_back("--speculative=" + speculative_text(settings.engine.speculation));
   return words;
 }
 

@@ -176,7 +176,7 @@ void Server::Impl::start_fleet() {
   service.fleet->start();
   service.phase = Phase::kReady;
   const size_t count = service.fleet->members().size();
-  log_event("ready", fmt::format("{} models, {:.1f} GB for their engines", count,
+  log_event("ready", fmt::format("{} model{}, {:.1f} GB for engines", count, count == 1 ? "" : "s",
                                  static_cast<double>(service.fleet->options().memory) / 1e9));
   notify_manager(parts.notify_socket, fmt::format("READY=1\nSTATUS=serving {} models", count));
 }

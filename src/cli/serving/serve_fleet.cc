@@ -19,7 +19,6 @@
 #include "config/settings.h"
 #include "config/speculative_config.h"
 #include "formats/model_file.h"
-#include "hub/local/local_models.h"
 #include "models/decoder_weights.h"
 #include "open/default_context.h"
 #include "platform/machine_memory.h"
@@ -159,13 +158,10 @@ std::vector<std::string> engine_environment(const Settings& settings) {
   return variables;
 }
 
-Status pin(const std::vector<std::string>& pinned, std::vector<FleetModel>& models,
-           const std::function<std::string(std::string_view)>& resolve) {
+Status pin(const std::vector<std::string>& pinned, std::vector<FleetModel>& models) {
   for (const std::string& name : pinned) {
-    const std::string meant = resolve(name);
-    const auto found = std::ranges::find_if(models, [&](const FleetModel& model) {
-      return model.name == name || model.name == meant || contains(model.aliases, name);
-    });
+    const auto found = std::ranges::find_if(
+        models, [&](const FleetModel& model) { return model.name == name || contains(model.aliases, name); });
     if (found == models.end()) return input_error(fmt::format("--pin-model: no model {}", quote(name)));
     found->is_pinned = true;
   }
@@ -176,8 +172,8 @@ Status pin(const std::vector<std::string>& pinned, std::vector<FleetModel>& mode
 
 Result<FleetOptions> fleet_options(const Settings& settings) {
   if (!settings.engine.model.empty()) return usage_error("expected MODEL or --models, found both");
-  const ModelFolders folders = model_folders();
-  OUTRIDER_TRY(const std::vector<ServedEntry> entries, find_served_models(settings.server.models, folders));
+  OUTRIDER_TRY(const std::vector<ServedEntry> entries,
+               find_served_models(settings.server.models, model_folders()));
   OUTRIDER_TRY(const std::vector<std::string> common, common_words(settings));
   FleetOptions fleet{.program = std::filesystem::read_symlink("/proc/self/exe"),
                      .environment = engine_environment(settings),
@@ -190,11 +186,7 @@ Result<FleetOptions> fleet_options(const Settings& settings) {
     model.is_pinned = entry.is_pinned;
     fleet.models.push_back(std::move(model));
   }
-  fleet.resolve = [models = list_local_models(folders)](std::string_view name) {
-    const auto found = look_for_model(name, models);
-    return found.ok() && *found ? (*found)->name : std::string();
-  };
-  OUTRIDER_RETURN_IF_ERROR(pin(settings.server.pinned, fleet.models, fleet.resolve));
+  OUTRIDER_RETURN_IF_ERROR(pin(settings.server.pinned, fleet.models));
   return fleet;
 }
 

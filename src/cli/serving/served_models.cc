@@ -14,6 +14,7 @@
 #include "draft_heads/head_file.h"
 #include "formats/model_file.h"
 #include "hub/local/local_models.h"
+#include "hub/remote/hub_reference.h"
 
 namespace outrider {
 namespace {
@@ -31,13 +32,35 @@ std::optional<int64_t> target_bytes(const fs::path& path) {
   return bytes;
 }
 
+// The shorter names that mean this one of the models: without organisation or quant, of its file, well-known.
+std::vector<std::string> short_names(const LocalModel& model, const std::vector<LocalModel>& models) {
+  const std::string repository = model.name.substr(0, model.name.rfind(':'));
+  std::set<std::string> candidates = {model.name.substr(model.name.find('/') + 1), repository,
+                                      repository.substr(repository.find('/') + 1)};
+  if (model.path.extension() == ".gguf") candidates.insert(model.path.stem().string());
+  for (const KnownModel& known : known_models()) candidates.emplace(known.name);
+  std::vector<std::string> names;
+  for (const std::string& candidate : candidates) {
+    const auto found = look_for_model(candidate, models);
+    const bool is_it = found.ok() && *found && (*found)->path == model.path;
+    if (is_it && candidate != model.name) names.push_back(candidate);
+  }
+  return names;
+}
+
 std::vector<ServedEntry> models_of_machine(const ModelFolders& folders) {
+  std::vector<LocalModel> models;
+  std::map<std::string, int64_t> bytes;  // by name
+  for (LocalModel& model : list_local_models(folders)) {
+    const std::optional<int64_t> weights = target_bytes(model.path);
+    if (weights && bytes.emplace(model.name, *weights).second) models.push_back(std::move(model));
+  }
   std::vector<ServedEntry> entries;
-  std::set<std::string> names;
-  for (const LocalModel& model : list_local_models(folders)) {
-    const std::optional<int64_t> bytes = target_bytes(model.path);
-    if (bytes && names.insert(model.name).second)
-      entries.push_back({.name = model.name, .path = model.path, .weight_bytes = *bytes});
+  for (const LocalModel& model : models) {
+    entries.push_back({.name = model.name,
+                       .path = model.path,
+                       .weight_bytes = bytes.at(model.name),
+                       .aliases = short_names(model, models)});
   }
   return entries;
 }

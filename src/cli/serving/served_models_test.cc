@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <string>
 
 namespace outrider {
@@ -55,6 +57,30 @@ TEST_F(ServedModelsTest, AListSaysNamesAndOptions) {
   EXPECT_EQ(entry.aliases, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(entry.is_pinned);
   EXPECT_EQ(entry.options.at("ctx"), "64");
+}
+
+TEST_F(ServedModelsTest, ModelsOfTheMachineHaveShortNames) {
+  for (const char* file :
+       {"Org/Small-GGUF/Small.Q4_0.gguf", "Org/Small-GGUF/Small.Q8_0.gguf", "Other/Big-GGUF/Big.Q8_0.gguf"}) {
+    fs::create_directories((folder_ / file).parent_path());
+    fs::copy_file(kModels / "llama.gguf", folder_ / file);
+  }
+  ModelFolders folders;
+  folders.outrider = folder_;
+  const auto found = find_served_models("all", folders);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  ASSERT_EQ(found->size(), 3u);
+  std::map<std::string, std::vector<std::string>> aliases;
+  for (const ServedEntry& entry : *found) aliases[entry.name] = entry.aliases;
+  const auto has = [&](const std::string& name, const std::string& alias) {
+    const std::vector<std::string>& all = aliases[name];
+    return std::find(all.begin(), all.end(), alias) != all.end();
+  };
+  EXPECT_TRUE(has("Other/Big-GGUF:Q8_0", "Big-GGUF"));
+  EXPECT_TRUE(has("Org/Small-GGUF:Q4_0", "Small.Q4_0"));
+  EXPECT_TRUE(has("Org/Small-GGUF:Q4_0", "Small-GGUF:Q4_0"));
+  EXPECT_FALSE(has("Org/Small-GGUF:Q4_0", "Small-GGUF"));  // it means two
+  EXPECT_FALSE(has("Org/Small-GGUF:Q8_0", "Small-GGUF"));
 }
 
 TEST_F(ServedModelsTest, WrongListsAreRefusedWithTheirLine) {

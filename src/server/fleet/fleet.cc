@@ -93,16 +93,9 @@ ApiResult<FleetMember*> Fleet::find(std::string_view name) {
                     .param = "model",
                     .code = "model_required"};
   }
-  const auto is_named = [](const FleetMember& member, std::string_view sought) {
+  for (FleetMember& member : members_) {
     const std::vector<std::string>& aliases = member.model.aliases;
-    return member.model.name == sought || std::ranges::find(aliases, sought) != aliases.end();
-  };
-  for (FleetMember& member : members_) {
-    if (is_named(member, name)) return &member;
-  }
-  const std::string meant = options_.resolve ? options_.resolve(name) : "";
-  for (FleetMember& member : members_) {
-    if (!meant.empty() && is_named(member, meant)) return &member;
+    if (member.model.name == name || std::ranges::find(aliases, name) != aliases.end()) return &member;
   }
   return ApiError{.status = 404,
                   .message = fmt::format("no model {}; models: {}", quote(name), names_of(members_)),

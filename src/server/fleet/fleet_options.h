@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace outrider {
@@ -23,11 +21,9 @@ struct FleetOptions {
   std::filesystem::path program;              // it serves one model
   std::vector<std::string> environment = {};  // of that program: "NAME=VALUE"
   std::vector<FleetModel> models = {};        // no name or alias occurs twice
-  // The name among `models` that another name means; empty: none. An empty function knows no other names.
-  std::function<std::string(std::string_view)> resolve = {};
-  int64_t memory = 0;         // bytes for all engines
-  double idle_unload = 0;     // seconds without requests, after which an engine ends; 0: none
-  double drain_timeout = 30;  // seconds that an engine has to end
+  int64_t memory = 0;                         // bytes for all engines
+  double idle_unload = 0;                     // seconds without requests, after which an engine ends; 0: none
+  double drain_timeout = 30;                  // seconds that an engine has to end
 };
 
 }  // namespace outrider

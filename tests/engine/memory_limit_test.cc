@@ -12,6 +12,7 @@
 #include "open/files.h"
 #include "open/parts.h"
 #include "outrider/engine.h"
+#include "tests/support/sanitized.h"
 
 // AddressSanitizer keeps freed memory, which would count as memory of the next engine. The least limit would
 // rise from one try to the next.
@@ -101,6 +102,7 @@ TEST_F(MemoryLimit, TextIsThatOfAnEngineInMemory) {
 }
 
 TEST_F(MemoryLimit, ThePlanTellsTheLeastLimit) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory that no plan counts";
   for (const char* drafter : {"none", "ngram", "draft_target"}) {
     SCOPED_TRACE(drafter);
     const EngineOptions options = options_for(drafter);
@@ -122,6 +124,7 @@ TEST_F(MemoryLimit, ThePlanTellsTheLeastLimit) {
 }
 
 TEST_F(MemoryLimit, DraftersThatWereGivenUpLeaveNothing) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory that no plan counts";
   EngineOptions options = options_for("auto");
   options.speculation = parse_speculative("auto")->options;
   const auto planned = plan(options, 1);

@@ -175,6 +175,8 @@ TEST(Fleet, APinnedModelStays) {
   const TestAnswer refused = server.ask(completion(kNames[2]));  // it fits beside no pinned model
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(Json::parse(refused.body)["error"]["code"], "no_memory");
+  EXPECT_EQ(server.client().post("/models/load", R"({"model": "mistral"})").status, 503);
+  EXPECT_EQ(text_of(server.ask(completion("gpt2"))), texts_alone().at("gpt2"));  // nobody waits behind it
 }
 
 TEST(Fleet, ModelsAreLoadedAndUnloadedOnRequest) {

@@ -26,8 +26,6 @@
 namespace outrider {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
 // Options of the server that clients reach. Engines have none of them.
 constexpr std::array<std::string_view, 19> kOfFront = {"models",
                                                        "models-memory",
@@ -168,6 +166,15 @@ Status pin(const std::vector<std::string>& pinned, std::vector<FleetModel>& mode
   return {};
 }
 
+Status check_pinned(const FleetOptions& fleet) {
+  int64_t bytes = 0;
+  for (const FleetModel& model : fleet.models) bytes += model.is_pinned ? model.bytes : 0;
+  if (bytes <= fleet.memory) return {};
+  return resource_error(
+      fmt::format("the pinned models need {} MB, and engines may have {} MB; raise --models-memory",
+                  bytes >> 20, fleet.memory >> 20));
+}
+
 }  // namespace
 
 Result<FleetOptions> fleet_options(const Settings& settings) {
@@ -187,6 +194,7 @@ Result<FleetOptions> fleet_options(const Settings& settings) {
     fleet.models.push_back(std::move(model));
   }
   OUTRIDER_RETURN_IF_ERROR(pin(settings.server.pinned, fleet.models));
+  OUTRIDER_RETURN_IF_ERROR(check_pinned(fleet));
   return fleet;
 }
 

@@ -59,6 +59,7 @@ TEST(ServeFleet, OptionsOfOneModelAreRefused) {
       {{{"served-model-name", {"a"}}}, "--served-model-name or --models"},
       {{{"remote-drafting", {"true"}}}, "--remote-drafting or --models"},
       {{{"model", {kFolder + "/outrider-small"}}}, "MODEL or --models"},
+      {{{"pin-model", {"outrider-small"}}, {"models-memory", {"20M"}}}, "the pinned models need"},
       {{{"pin-model", {"nosuch"}}}, "--pin-model: no model 'nosuch'"}};
   for (const auto& [given, part] : cases) {
     const auto fleet = options_of(given);

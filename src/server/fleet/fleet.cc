@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/quote.h"
@@ -103,8 +104,7 @@ ApiResult<FleetMember*> Fleet::find(std::string_view name) {
                   .code = "model_not_found"};
 }
 
-ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
-  const auto now = Clock::now();
+std::optional<ApiError> Fleet::refusal(const FleetMember& member, Clock::time_point now) const {
   if (!is_running(member) && !fits_beside_pinned(member)) {
     return ApiError{
         .status = 503,
@@ -121,6 +121,12 @@ ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
                     .code = "model_failed",
                     .retry_after = static_cast<int>(std::ceil(seconds(member.may_start_at - now)))};
   }
+  return std::nullopt;
+}
+
+ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
+  const auto now = Clock::now();
+  if (std::optional<ApiError> refused = refusal(member, now)) return *std::move(refused);
   if (!is_wanted(member, now)) member.waits_since = now;
   member.wanted_at = now;
   if (member.state != EngineState::kLoaded) plan();
@@ -141,10 +147,13 @@ void Fleet::leave(FleetMember& member, uint64_t scope) {
   plan();
 }
 
-void Fleet::load(FleetMember& member) {
-  if (!is_wanted(member, Clock::now())) member.waits_since = Clock::now();
+std::optional<ApiError> Fleet::load(FleetMember& member) {
+  const auto now = Clock::now();
+  if (std::optional<ApiError> refused = refusal(member, now)) return refused;
+  if (!is_wanted(member, now)) member.waits_since = now;
   member.is_asked = true;
   plan();
+  return std::nullopt;
 }
 
 void Fleet::unload(FleetMember& member) {
@@ -184,6 +193,7 @@ FleetMember* Fleet::next_to_start(Clock::time_point now) {
   FleetMember* next = nullptr;
   for (FleetMember& member : members_) {
     if (is_running(member) || !is_wanted(member, now) || now < member.may_start_at) continue;
+    if (!fits_beside_pinned(member)) continue;  // it would hold up all that wait behind it
     if (next == nullptr || member.waits_since < next->waits_since) next = &member;
   }
   return next;

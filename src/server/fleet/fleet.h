@@ -2,6 +2,7 @@
 // Private to the server: includes Boost.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,8 +93,8 @@ class Fleet {
   // is to be repeated at least twice a second. Error: it could not be started.
   ApiResult<bool> enter(FleetMember& member, uint64_t scope);
   void leave(FleetMember& member, uint64_t scope);
-  // Loads and unloads a model although no request asks for that.
-  void load(FleetMember& member);
+  // Loads and unloads a model although no request asks for that. Error: the model cannot be loaded.
+  std::optional<ApiError> load(FleetMember& member);
   void unload(FleetMember& member);
 
  private:
@@ -102,6 +104,8 @@ class Fleet {
   bool is_running(const FleetMember& member) const;
   bool fits(const FleetMember& member) const;
   bool fits_beside_pinned(const FleetMember& member) const;
+  // Why the model cannot be loaded now, not even later by itself; nullopt: it can.
+  std::optional<ApiError> refusal(const FleetMember& member, Clock::time_point now) const;
   void make_room(const FleetMember& member, Clock::time_point now);
   FleetMember* victim(Clock::time_point now);
   void launch(FleetMember& member);

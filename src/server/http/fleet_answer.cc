@@ -86,7 +86,7 @@ Reply change_model(Fleet& fleet, std::string body, bool loads) {
   const ApiResult<FleetMember*> found = fleet.find(request->model);
   if (!found.ok()) return error_reply(found.error());
   if (loads) {
-    fleet.load(**found);
+    if (const std::optional<ApiError> refused = fleet.load(**found)) return error_reply(*refused);
   } else {
     fleet.unload(**found);
   }

@@ -25,8 +25,8 @@ constexpr auto kNotices = std::chrono::seconds(2);  // between two of them
 constexpr auto kUntilWoken = std::chrono::hours(1);
 constexpr size_t kMostPending = 1 << 20;    // bytes that the client has not taken
 constexpr size_t kMostWhole = 64ULL << 20;  // of an answer that is read as a whole
-constexpr std::array<std::string_view, 4> kPassedHeaders = {"Retry-After", "WWW-Authenticate",
-                                                            "X-Accel-Buffering", "Deprecation"};
+constexpr std::array<std::string_view, 3> kPassedHeaders = {"Retry-After", "WWW-Authenticate",
+                                                            "X-Accel-Buffering"};
 
 }  // namespace
 
@@ -174,7 +174,6 @@ class Forwarding {
   Connection::Task<bool> run();
 
  private:
-  std::optional<ApiError> refusal() const;
   Connection::Task<bool> wait_for_engine();
   Connection::Task<bool> notify(Connection::Clock::duration waited);
   Connection::Task<bool> relay(EngineAnswer& answer);

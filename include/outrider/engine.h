@@ -47,9 +47,18 @@ enum class WeightPrecision : uint8_t {
 // for every processor that this process may use.
 enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
 
+// A LoRA adapter: a folder of Hugging Face's PEFT, or a GGUF file of llama.cpp.
+struct AdapterSource {
+  std::string name;  // by which requests choose it
+  std::filesystem::path path;
+  double scale = 1;         // factor of its updates
+  bool is_default = false;  // requests that choose no adapters use it
+};
+
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file
   SpeculativeOptions speculation;
+  std::vector<AdapterSource> adapters;
   std::shared_ptr<Drafter> user_drafter;  // for Method::kUserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
@@ -119,6 +128,12 @@ struct TokenRules {
 // The rows of a prompt that are pooled: outputs of the final norm, which the output head reads.
 enum class Pooling : uint8_t { kNone, kLast, kMean };
 
+// An adapter that a request uses.
+struct RequestAdapter {
+  std::string name;
+  std::optional<double> scale = {};  // unset: AdapterSource::scale
+};
+
 struct Request {
   static constexpr int kMaxLogprobs = 20;
 
@@ -149,6 +164,8 @@ struct Request {
   // Wants Completion::embedding. It comes from the pass that gives the first token, so max_tokens must be 1.
   Pooling pooling = Pooling::kNone;
   uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
+  // Adapters whose updates are added in this order; empty: none. Unset: the engine's defaults.
+  std::optional<std::vector<RequestAdapter>> adapters = {};
   // Masks the target's distribution and prunes drafts. No other request may use the same object.
   std::shared_ptr<TokenConstraint> constraint = {};
 };
@@ -246,6 +263,17 @@ struct EngineInfo {
   double load_ms = 0;
 };
 
+// A loaded adapter.
+struct AdapterInfo {
+  std::string name;
+  std::string path;
+  std::string format;  // "peft" or "gguf"
+  int64_t rank = 0;    // the largest of its updates
+  int64_t matrices = 0;
+  double scale = 1;
+  bool is_default = false;
+};
+
 // The present state of the engine and its counts since it was opened, over all requests.
 struct EngineStatus {
   int running = 0;  // requests in the batch
@@ -290,6 +318,14 @@ class Engine {
   // Queues a request. Error: empty prompt, ids outside the vocabulary, prompt not shorter than the context,
   // parameters out of range, or it could outgrow the KV cache; kResource: max_waiting requests wait.
   Result<RequestId> submit(Request request, ProgressSink sink = nullptr);
+  // The adapters of requests, in the order of loading. Between steps they can be loaded, unloaded and given
+  // another scale. Running requests keep what they began with. Errors: the adapter does not fit the model,
+  // the name is taken, there is none of that name.
+  const std::vector<AdapterInfo>& adapters() const;
+  Status load_adapter(const AdapterSource& source);
+  Status unload_adapter(std::string_view name);
+  Status set_default_adapter(std::string_view name, double scale, bool is_default);
+
   // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);
 

@@ -235,9 +235,10 @@ TEST(ForeignNames, EveryOptionOfLlamaServerAndVllmIsKnown) {
 }
 
 TEST(ForeignNames, RefusalsSayWhy) {
-  const auto refused = serve_settings({"--enable-lora", "--model", "m"});
+  const auto refused = serve_settings({"--lora-init-without-apply", "--model", "m"});
   ASSERT_FALSE(refused.ok());
-  EXPECT_TRUE(refused.error().message.starts_with("--enable-lora: is not supported here: adapters"))
+  EXPECT_TRUE(
+      refused.error().message.starts_with("--lora-init-without-apply: is not supported here: write --lora"))
       << refused.error().message;
   const auto off =
       serve_settings({"--no-enable-sleep-mode", "--no-tokens-only", "--no-enable-dbo", "--model", "m"});

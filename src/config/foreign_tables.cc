@@ -66,8 +66,9 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--embd-gemma-default|--fim-qwen-1.5b-default|--fim-qwen-3b-default|--fim-qwen-7b-default|"
              "--fim-qwen-7b-spec|--fim-qwen-14b-spec|--fim-qwen-30b-default|--gpt-oss-20b-default|"
              "--gpt-oss-120b-default|--vision-gemma-4b-default|--vision-gemma-12b-default", {}, {}, kNameTheModel, true, true},
-    {kLlama, "--lora|--lora-scaled", {}, {}, kNoAdapters, false, true},
-    {kLlama, "--lora-init-without-apply", {}, {}, kNoAdapterSizes, true},
+    {kLlama, "--lora-scaled", "lora"},
+    {kLlama, "--lora-init-without-apply", {}, {},
+     "write --lora NAME=PATH: only requests that choose the adapter by its name use it", true, true},
     {kLlama, "--control-vector|--control-vector-scaled|--control-vector-layer-range", {}, {},
      "the states of a model are not changed", false, true},
     {kLlama, "--rpc", {}, {}, "mpirun starts ranks on other machines; --tensor-parallel and --pipeline-parallel use them",
@@ -200,9 +201,10 @@ constexpr Name kVllmServeNames[] = {
     {kVllm, "--enable-trace-replay|--enable-prompt-embeds", {}, {}, "prompts are texts or tokens", true, true},
     {kVllm, "--disable-sliding-window", {}, {}, "the model is what its files say", true, true},
     // Adapters.
-    {kVllm, "--enable-lora", {}, {}, kNoAdapters, true, true},
-    {kVllm, "--no-enable-lora", {}, {}, kNoAdapterSizes, true},
-    {kVllm, "--lora-modules|--default-mm-loras", {}, {}, kNoAdapters, false, true},
+    {kVllm, "--enable-lora", {}, {}, "--lora and --lora-folder name the adapters", true},
+    {kVllm, "--no-enable-lora", {}, {}, "without --lora there are none", true},
+    {kVllm, "--lora-modules", "lora"},
+    {kVllm, "--default-mm-loras", {}, {}, kNoImages},
     {kVllm, "--max-loras|--max-lora-rank|--lora-dtype|--max-cpu-loras|--lora-target-modules|--max-lora-cls-labels", {}, {},
      kNoAdapterSizes},
     {kVllm, "--enable-tower-connector-lora|--fully-sharded-loras|--specialize-active-lora|--enable-mixed-moe-lora-format|"

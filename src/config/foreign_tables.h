@@ -35,8 +35,7 @@ inline constexpr std::string_view kOwnDraftMemory =
 inline constexpr std::string_view kLocalFiles = "the files are read as they are";
 inline constexpr std::string_view kOneProcess =
     "--tensor-parallel and --pipeline-parallel divide a model among ranks";
-inline constexpr std::string_view kNoAdapters = "adapters are not read; merge them into the model's files";
-inline constexpr std::string_view kNoAdapterSizes = "there are no adapters";
+inline constexpr std::string_view kNoAdapterSizes = "any number of adapters of any rank is taken, in f32";
 inline constexpr std::string_view kNoImages = "images are left out of every request";
 inline constexpr std::string_view kAlwaysOn = "it is always on";
 inline constexpr std::string_view kOwnPasses = "--prefill-chunk and --max-batch-rows set the size of a pass";

@@ -76,7 +76,82 @@ Result<std::vector<std::string>> json_texts(const std::string& text) {
   return texts;
 }
 
+// The name of a folder, or of a GGUF file without its ending.
+std::string name_of(const std::filesystem::path& path) {
+  const std::filesystem::path given = path.has_filename() ? path : path.parent_path();
+  return (given.extension() == ".gguf" ? given.stem() : given.filename()).string();
+}
+
+// Cuts ":SCALE" off the end of a text; nullopt: it has none.
+std::optional<double> take_scale(std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const auto scale = parse_number(std::string_view(text).substr(colon + 1), -1e4, 1e4);
+  if (!scale.ok()) return std::nullopt;
+  text.resize(colon);
+  return *scale;
+}
+
+// {"name": ..., "path": ...}, as vLLM takes it.
+Result<AdapterSource> adapter_of_map(const std::string& text) {
+  const auto map = parse_config(text, "adapter");
+  AdapterSource adapter;
+  for (size_t i = 0; map.ok() && i < map->members.size(); ++i) {
+    const ConfigMember& member = map->members[i];
+    if (member.key == "name") adapter.name = member.value.text;
+    if (member.key == "path") adapter.path = member.value.text;
+  }
+  if (adapter.name.empty() || adapter.path.empty())
+    return usage_error(fmt::format("expected a map with \"name\" and \"path\", found {}", quote(text)));
+  return adapter;
+}
+
+Result<AdapterSource> parse_adapter(const std::string& given) {
+  if (given.starts_with('{')) return adapter_of_map(given);
+  std::string text = given;
+  AdapterSource adapter;
+  adapter.scale = take_scale(text).value_or(1);
+  const size_t sign = text.find('=');
+  adapter.is_default = sign == std::string::npos;
+  adapter.path = adapter.is_default ? text : text.substr(sign + 1);
+  adapter.name = adapter.is_default ? name_of(text) : text.substr(0, sign);
+  if (adapter.name.empty() || adapter.path.empty())
+    return usage_error(fmt::format("expected PATH or NAME=PATH of an adapter, found {}", quote(given)));
+  return adapter;
+}
+
 }  // namespace
+
+Status read_adapters(Settings& settings, const OptionValue& value) {
+  settings.engine.adapters.clear();
+  for (const std::string& text : value.texts) {
+    const std::vector<std::string> parts =
+        text.starts_with('{') ? std::vector{text} : parts_of_texts({&text, 1});
+    for (const std::string& part : parts) {
+      OUTRIDER_TRY(settings.engine.adapters.emplace_back(), parse_adapter(part));
+    }
+  }
+  return {};
+}
+
+std::string adapters_text(const Settings& settings) {
+  std::string text;
+  for (const AdapterSource& adapter : settings.engine.adapters)
+    text += fmt::format("{}{}={}:{}", text.empty() ? "" : ",", adapter.name, adapter.path.string(),
+                        adapter.scale);
+  return text;
+}
+
+Status read_request_adapters(Request& request, const OptionValue& value) {
+  request.adapters.emplace();
+  for (const std::string& given : value.texts) {
+    std::string name = given;
+    const std::optional<double> scale = take_scale(name);
+    if (name.empty()) return usage_error(fmt::format("expected NAME or NAME:SCALE, found {}", quote(given)));
+    request.adapters->push_back({std::move(name), scale});
+  }
+  return {};
+}
 
 Status read_memory(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.engine.memory_limit, parse_size(value.text()));

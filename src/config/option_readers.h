@@ -49,6 +49,11 @@ inline constexpr auto kAcceptanceRules = [] {
 constexpr NumberRange kLogitBiases = {-1e4, 1e4};
 
 Status read_memory(Settings& settings, const OptionValue& value);  // "800M"
+// "NAME=PATH", "PATH", either with ":SCALE" behind it, several separated by commas, or a map in JSON.
+Status read_adapters(Settings& settings, const OptionValue& value);
+std::string adapters_text(const Settings& settings);
+Status read_request_adapters(Request& request,
+                             const OptionValue& value);  // "NAME" or "NAME:SCALE" in each text
 Status read_models_memory(Settings& settings, const OptionValue& value);
 std::string models_memory_text(const Settings& settings);
 Status read_row_counts(Settings& settings, const OptionValue& value);  // "1,8,16x3"

@@ -109,6 +109,10 @@ const OptionRow kOptions[] = {
     {.name = "packed-cache", .metavar = "DIR", .group = kModel, .commands = kRuns,
      .member = member<&S::engine, &Engine::packed_cache>(),
      .help = "folder for weights in the layout of the kernels: written by the first start, mapped by later ones"},
+    {.name = "lora", .metavar = "[NAME=]PATH", .group = kModel, .commands = kRuns,
+     .member = read_by<read_adapters, S>(Type::kTextList, adapters_text),
+     .help = "a LoRA adapter: a folder of PEFT or a GGUF file, perhaps with :SCALE behind it. With a name only requests "
+             "that choose it use it, without one all do; may be given again"},
     {.name = "memory", .metavar = "SIZE", .group = kModel, .commands = kRuns | kInspect,
      .brief_commands = kInspect, .member = read_by<read_memory, S>(),
      .help = "most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every "
@@ -150,6 +154,9 @@ const OptionRow kOptions[] = {
      .member = member<&S::server, &ServerOptions::models>(),
      .help = "serve several models by their names, each loaded when a request asks for it; all: every model on this machine, "
              "or a folder of models, or a list in YAML"},
+    {.name = "lora-folder", .metavar = "DIR", .group = kServing, .commands = kServe,
+     .member = member<&S::server, &ServerOptions::adapter_folder>(),
+     .help = "clients may load and unload the adapters in this folder while the server runs"},
     {.name = "models-memory", .metavar = "SIZE", .group = kServing, .commands = kServe,
      .member = read_by<read_models_memory, S>(Type::kText, models_memory_text),
      .help = "with --models: memory for all models that are loaded, such as 24G; the one that was used least recently "
@@ -458,6 +465,8 @@ const OptionRow kOptions[] = {
     {.name = "sample-index", .group = kSampling, .member = member<&Request::sample_index>(),
      .help = "number of this answer among several to one prompt; each has its own randomness",
      .range = {0, kMaxTokens}},
+    {.name = "adapters", .group = kMachine, .member = read_by<read_request_adapters, Request>(Type::kTextList),
+     .help = "names of the adapters to use, each perhaps with :SCALE behind it; without it the engine's defaults"},
     {.name = "cache-scope", .group = kMachine, .member = member<&Request::cache_scope>(),
      .help = "cached prompts are shared within a scope only", .range = {0, kNoEnd}},
     // 0 stands for the engine's limit; over HTTP the field is left out for this.

@@ -116,6 +116,7 @@ class Resolver {
       if (row.belongs_to(given_.command)) OUTRIDER_RETURN_IF_ERROR(take_option(row));
     }
     OUTRIDER_RETURN_IF_ERROR(take_speculation());
+    use_all_adapters();
     warn_of_loss();
     return std::move(settings_);
   }
@@ -214,6 +215,12 @@ class Resolver {
       settings_.warnings.push_back(
           fmt::format("environment variable {} is not read{}", name, suggestion(name, views)));
     }
+  }
+
+  // Only a server and a program have requests that choose an adapter by its name.
+  void use_all_adapters() {
+    if (given_.command == Command::kServe || given_.program_options) return;
+    for (AdapterSource& adapter : settings_.engine.adapters) adapter.is_default = true;
   }
 
   void warn_of_loss() {

@@ -160,9 +160,10 @@ struct ServerOptions {
   int max_running_per_key = 0;      // requests in progress; 0: any number
   int max_drafting_sessions = 256;
   int max_drafting_sessions_per_key = 256;
-  int drafting_nodes = 0;           // nodes of the largest tree of a client that drafts; 0: no such clients
-  std::string models;               // several: "all", a folder, or a list; empty: one model
-  int64_t models_memory = 0;        // bytes for the engines of several models; 0: what is free
+  int drafting_nodes = 0;  // nodes of the largest tree of a client that drafts; 0: no such clients
+  std::filesystem::path adapter_folder;  // of adapters that clients may load; empty: they may not
+  std::string models;                    // several: "all", a folder, or a list; empty: one model
+  int64_t models_memory = 0;             // bytes for the engines of several models; 0: what is free
   double idle_unload = 0;           // seconds without requests, after which a model is unloaded; 0: never
   std::vector<std::string> pinned;  // models of several that stay loaded
 };

@@ -29,7 +29,7 @@ int64_t known_tokens(Drafter& drafter, const Sequence& sequence) {
   if (sequence.is_offered()) return std::ssize(sequence.tokens());
   int64_t known = 0;
   (void)guarded([&] {
-    known = drafter.known_tokens(sequence.tokens(), sequence.request().cache_scope);
+    known = drafter.known_tokens(sequence.tokens(), sequence.scope());
     return Status();
   });
   return std::max<int64_t>(0, known);
@@ -135,6 +135,7 @@ Result<std::string> Engine::apply_chat_template(std::span<const std::pair<std::s
 Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   const EngineParts& parts = *impl_->parts;
   OUTRIDER_RETURN_IF_ERROR(check_request(request, parts));
+  OUTRIDER_TRY(AdapterUse adapters, parts.adapters.use_of(request));
   const RequestId id = impl_->next_id++;
   const SpeculativeOptions& speculation = parts.options.speculation;
   const Sequence::Limits limits{.context = parts.options.context,
@@ -143,13 +144,25 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
                                 .model_stop_tokens = parts.target->config().stop_tokens,
                                 .thinking = {.begin = speculation.relaxed.begin_thinking_token,
                                              .end = speculation.relaxed.end_thinking_token}};
-  auto sequence =
-      std::make_unique<Sequence>(id, std::move(request), std::move(sink), parts.tokenizer, limits);
+  auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(sink), parts.tokenizer, limits,
+                                             std::move(adapters));
   const bool nothing_to_do = sequence->finished();
   if (!nothing_to_do) OUTRIDER_RETURN_IF_ERROR(check_room(*sequence, parts, impl_->scheduler));
   impl_->scheduler.add(std::move(sequence));
   if (nothing_to_do) retire(impl_->step.parts(), id);
   return id;
+}
+
+const std::vector<AdapterInfo>& Engine::adapters() const { return impl_->parts->adapters.infos(); }
+
+Status Engine::load_adapter(const AdapterSource& source) {
+  return impl_->parts->adapters.load(*impl_->parts->target, source);
+}
+
+Status Engine::unload_adapter(std::string_view name) { return impl_->parts->adapters.unload(name); }
+
+Status Engine::set_default_adapter(std::string_view name, double scale, bool is_default) {
+  return impl_->parts->adapters.set_default(name, scale, is_default);
 }
 
 void Engine::cancel(RequestId id) { impl_->cancelled.push_back(id); }

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "chat_template/plain_chat.h"
 #include "drafters/registry.h"
+#include "engine/adapter_table.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/engine.h"
@@ -30,6 +31,7 @@ struct EngineParts {
   ChatFormat chat;
   std::shared_ptr<Communicator> target_ranks;  // ranks that have the target; null: see EngineOptions
   std::unique_ptr<Model> target;
+  AdapterTable adapters;
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null
   std::shared_ptr<Drafter> drafter;

@@ -186,7 +186,7 @@ std::pair<Scheduler::Entries*, size_t> Scheduler::next_to_admit() {
 // and for a step or two.
 bool Scheduler::fits(const Sequence& sequence) const {
   if (running_.empty()) return true;
-  const KvCache::Cached cached = cache_->find(sequence.tokens(), sequence.request().cache_scope);
+  const KvCache::Cached cached = cache_->find(sequence.tokens(), sequence.scope());
   const auto length = static_cast<int64_t>(sequence.tokens().size());
   int64_t needed = cached.idle_pages + cache_->pages_for(length) - cache_->pages_for(cached.length);
   for (const Entry& entry : running_) {
@@ -223,13 +223,13 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   int64_t shared = 0;
   for (const Entry& entry : running_) {
     const Sequence& other = *entry.sequence;
-    if (uncomputed(other) == 0 || other.request().cache_scope != sequence.request().cache_scope) continue;
+    if (uncomputed(other) == 0 || other.scope() != sequence.scope()) continue;
     const int64_t common = length_of_common_beginning(tokens, other.tokens());
     const int64_t pages = std::min<int64_t>(common, static_cast<int64_t>(tokens.size()) - 1) / page_size;
     if (other.kv.length() < pages * page_size) shared = std::max(shared, pages * page_size);
   }
   if (shared == 0) return false;
-  const int64_t cached = cache_->find(tokens, sequence.request().cache_scope).length;
+  const int64_t cached = cache_->find(tokens, sequence.scope()).length;
   const int64_t saved = shared - cached;
   return saved > 0 && saved * kMinShare >= static_cast<int64_t>(tokens.size()) - cached;
 }
@@ -237,7 +237,7 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
 // Gives the sequence its pages. Where there is no memory for that it stays as it is.
 void Scheduler::start(Entry& entry) {
   Sequence& sequence = *entry.sequence;
-  KvSequence cached = cache_->open(sequence.tokens(), sequence.request().cache_scope);
+  KvSequence cached = cache_->open(sequence.tokens(), sequence.scope());
   int64_t max = cacheable(sequence);
   if (options_.max_cached) max = std::min(max, options_.max_cached(sequence));
   if (max < cached.length()) cache_->rewind(cached, static_cast<int32_t>(max));

@@ -21,7 +21,9 @@ Result<std::vector<double>> score(EngineParts& parts, std::span<const TokenId> t
     return input_error("the text has " + std::to_string(tokens.size()) + " tokens and the context holds " +
                        std::to_string(parts.options.context) + "; shorten it or raise --ctx");
   }
-  KvSequence kv = parts.cache->open({});
+  OUTRIDER_TRY(const AdapterUse adapters, parts.adapters.use_of({}));
+  KvSequence kv = parts.cache->open({}, adapters.scope_within(0));
+  kv.set_adapters(adapters.scaled);
   ForwardBatch batch;
   std::vector<double> log_probabilities = {0.0};
   std::vector<int> path;

@@ -39,10 +39,12 @@ std::shared_ptr<const std::vector<uint64_t>> breaker_tokens(const Tokenizer& tok
 }
 
 Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
-                   std::shared_ptr<const Tokenizer> tokenizer, const Limits& limits)
+                   std::shared_ptr<const Tokenizer> tokenizer, const Limits& limits, AdapterUse adapters)
     : randomness(request.sampling.seed, request.sample_index),
       id_(id),
       request_(std::move(request)),
+      adapters_(std::move(adapters)),
+      scope_(adapters_.scope_within(request_.cache_scope)),
       sink_(std::move(sink)),
       context_(limits.context),
       stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
@@ -124,6 +126,7 @@ int64_t Sequence::remaining() const {
 
 void Sequence::admit(KvSequence cached) {
   kv = std::move(cached);
+  kv.set_adapters(adapters_.scaled);
   pooled_.clear();
   pooled_count_ = 0;
   if (std::exchange(is_admitted_, true)) return;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "drafters/predicted/predicted_text.h"
+#include "engine/adapter_table.h"
 #include "engine/guarded_constraint.h"
 #include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
@@ -34,10 +35,12 @@ class Sequence {
   };
 
   Sequence(RequestId id, Request request, ProgressSink sink, std::shared_ptr<const Tokenizer> tokenizer,
-           const Limits& limits);
+           const Limits& limits, AdapterUse adapters = {});
 
   RequestId id() const { return id_; }
   const Request& request() const { return request_; }
+  // Of cached entries: the request's and its adapters'.
+  uint64_t scope() const { return scope_; }
   std::span<const TokenId> tokens() const { return tokens_; }  // prompt and output
   int64_t prompt_length() const { return static_cast<int64_t>(request_.prompt.size()); }
   int64_t output_length() const { return static_cast<int64_t>(completion_.tokens.size()); }
@@ -103,6 +106,8 @@ class Sequence {
 
   RequestId id_;
   Request request_;
+  AdapterUse adapters_;
+  uint64_t scope_;
   ProgressSink sink_;
   int64_t context_;
   std::unordered_set<TokenId> stop_tokens_;

@@ -40,6 +40,7 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   tokens_ = std::move(other.tokens_);
   prefixes_ = std::move(other.prefixes_);
   scope_ = other.scope_;
+  adapters_ = std::move(other.adapters_);
   state_ = std::exchange(other.state_, kNoState);
   kept_updates_ = std::exchange(other.kept_updates_, 0);
   branch_ = std::exchange(other.branch_, 0);

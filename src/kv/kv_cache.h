@@ -29,6 +29,13 @@ struct KvOptions {
 
 class KvCache;
 
+// An adapter by its number in the model (AdapterSet), and a factor of its updates.
+struct ScaledAdapter {
+  int32_t adapter = 0;
+  float factor = 1;
+  bool operator==(const ScaledAdapter&) const = default;
+};
+
 // The cached entries of one sequence: a page table and the committed tokens. Movable handle; its pages go
 // back when it is destroyed, and full pages of committed tokens stay findable for sequences with the same
 // beginning. It is not moved or destroyed while a transaction is open, and does not outlive its cache.
@@ -41,6 +48,11 @@ class KvSequence {
 
   int32_t length() const { return static_cast<int32_t>(tokens_.size()); }  // committed entries
   std::span<const TokenId> tokens() const { return tokens_; }
+  // The adapters that its entries are computed with; sequences with other adapters must have another scope.
+  std::span<const ScaledAdapter> adapters() const { return adapters_; }
+  void set_adapters(std::span<const ScaledAdapter> adapters) {
+    adapters_.assign(adapters.begin(), adapters.end());
+  }
   // Makes room for that many entries: staging and committing them does not allocate. Precondition: open.
   void reserve(int64_t entries);
   // Staged pages are included while a transaction is open. Pages before the window are kNoPage.
@@ -66,6 +78,7 @@ class KvSequence {
   std::vector<TokenId> tokens_;
   std::vector<PrefixId> prefixes_;  // one per full page of committed tokens: the prefix that it ends
   uint64_t scope_ = 0;
+  std::vector<ScaledAdapter> adapters_;
   int staged_ = 0;  // entries staged by the open transaction
   int32_t state_ = kNoState;
   int32_t kept_updates_ = 0;

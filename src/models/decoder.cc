@@ -10,12 +10,28 @@
 #include "base/check.h"
 
 namespace outrider {
+namespace {
+
+std::vector<const Projection*> adaptable(const DecoderWeights& weights) {
+  std::vector<const Projection*> products;
+  for (const LayerBlocks& layer : weights.layers) {
+    for (const auto* block : {&layer.mixer, &layer.mlp}) {
+      const std::vector<const Projection*> own = (*block)->adaptable();
+      products.insert(products.end(), own.begin(), own.end());
+    }
+  }
+  return products;
+}
+
+}  // namespace
+
 Decoder::Decoder(ModelConfig config, const ModelOptions& options, std::unique_ptr<LayerBackend> backend)
     : config_(std::move(config)),
       part_(options.part),
       own_layers_(options.own_layers(config_.layer_count)),
       backend_(std::move(backend)),
       weights_(backend_->weights()),
+      adapters_(*options.kernels, adaptable(weights_)),
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
       active_experts_(static_cast<size_t>(config_.layer_count)),
       pass_(config_, options.context, *backend_),
@@ -34,6 +50,7 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, std::unique_pt
       for (size_t i = 0; i < sizes.size(); ++i) scratch_sizes_[i] = std::max(scratch_sizes_[i], sizes[i]);
     }
   }
+  pass_.use_adapters(adapters_);
   place_in_cache();
 }
 

@@ -39,6 +39,7 @@ class Decoder final : public Model {
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;
+  AdapterSet* adapters() override { return part_.is_whole() ? &adapters_ : nullptr; }
   LayerBackend& backend() override { return *backend_; }
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
     return backend_->make_storage(shape);
@@ -100,6 +101,7 @@ class Decoder final : public Model {
   std::vector<int64_t> cache_layers_;   // [layer_count], see BlockRows
   std::vector<int64_t> scratch_sizes_;  // see Block::scratch(), for all blocks
   KvShape kv_shape_;
+  AdapterSet adapters_;
   LayerSubset whole_;
   FeatureTaps taps_;
   bool captures_ = false;                // this pass keeps features

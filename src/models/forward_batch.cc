@@ -13,6 +13,9 @@ int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence, bool is_ch
   const auto pages = sequence.pages();
   batch.pages.insert(batch.pages.end(), pages.begin(), pages.end());
   batch.page_begin.push_back(static_cast<int32_t>(batch.pages.size()));
+  const auto adapters = sequence.adapters();
+  batch.adapters.insert(batch.adapters.end(), adapters.begin(), adapters.end());
+  batch.adapter_begin.push_back(static_cast<int32_t>(batch.adapters.size()));
   batch.states.push_back({.id = sequence.state(),
                           .length = sequence.length(),
                           .kept_updates = sequence.kept_updates(),
@@ -30,8 +33,10 @@ void ForwardBatch::clear() {
   states.clear();
   resumed_states.clear();
   tokens.clear();
+  adapters.clear();
   tail_begin.assign(1, 0);
   page_begin.assign(1, 0);
+  adapter_begin.assign(1, 0);
 }
 
 void ForwardBatch::reserve(const Limits& limits) {
@@ -43,6 +48,7 @@ void ForwardBatch::reserve(const Limits& limits) {
   tail_begin.reserve(rows + 1);
   tails.reserve(rows * static_cast<size_t>(limits.max_draft_len + 1));
   page_begin.reserve(static_cast<size_t>(limits.max_sequences) + 1);
+  adapter_begin.reserve(static_cast<size_t>(limits.max_sequences) + 1);
   states.reserve(static_cast<size_t>(limits.max_sequences));
   const int64_t pages_each = (limits.max_entries + limits.page_size - 1) / limits.page_size;
   pages.reserve(static_cast<size_t>(limits.max_sequences * pages_each));

@@ -25,6 +25,8 @@ struct ForwardBatch {
       tails;  // entry indices of a row's ancestors within the staged tree, the row itself last
   std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
   std::vector<int32_t> pages;
+  std::vector<int32_t> adapter_begin;   // [sequences + 1] into `adapters`
+  std::vector<ScaledAdapter> adapters;  // of a sequence's rows, in the order in which their updates are added
   // The place of a sequence for layers with states, see KvSequence.
   struct StatePlace {
     int32_t id = KvSequence::kNoState;

@@ -22,6 +22,7 @@
 
 namespace outrider {
 
+class AdapterSet;
 class LayerBackend;
 
 struct ModelOptions {
@@ -103,6 +104,9 @@ class Model {
   virtual Status keep_layers(int64_t /*bytes*/) { return {}; }
   // Where the weights of a pass come from; nullopt: from memory.
   virtual std::optional<LayerStreaming> streaming() const { return std::nullopt; }
+
+  // The adapters that rows of a batch may name; null: this model takes none, because ranks share it.
+  virtual AdapterSet* adapters() { return nullptr; }
 
   // Gives ranks that share the model caches like this one, which must outlive the passes. Error: out of
   // memory.

@@ -380,6 +380,8 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
     OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
   enter(LoadStage::kDrafter);
   OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, load, memory));
+  for (const AdapterSource& adapter : parts->options.adapters)
+    OUTRIDER_RETURN_IF_ERROR(parts->adapters.load(*parts->target, adapter));
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
   enter(LoadStage::kCosts);
   const bool is_thorough = parts->options.calibrate;

@@ -26,6 +26,7 @@
 #include "platform/machine_names.h"
 #include "remote/protocol/vocabulary.h"
 #include "server/access/tls_context.h"
+#include "server/api/served_adapters.h"
 #include "server/http/listener.h"
 #include "server/http/router.h"
 #include "server/http/service.h"
@@ -61,7 +62,8 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .max_batch = parts.max_batch};
 }
 
-ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
+ServedModel model_to_serve(const Engine& engine, const ServerParts& parts,
+                           ServedAdapters::OnEngine on_engine) {
   ServedModel model = served_model(engine.parts());
   model.name = parts.model_name;
   model.aliases = parts.model_aliases;
@@ -72,6 +74,8 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
   model.pooling = parts.options.pooling;
   model.sampling =
       default_sampling(parts.sampling, parts.sampling_choices, engine.parts().target->config().sampling);
+  model.adapters =
+      std::make_shared<ServedAdapters>(engine.adapters(), parts.options.adapter_folder, on_engine);
   if (parts.chat_template) model.set_template(&*parts.chat_template);
   if (!model.template_problem.empty()) log_warning(model.template_problem);
   return model;
@@ -133,7 +137,10 @@ struct Server::Impl {
 EngineLoop::Events Server::Impl::engine_events() {
   return {.opened =
               [this](const Engine& engine) {
-                asio::post(io, [this, model = model_to_serve(engine, parts)]() mutable {
+                auto on_engine = [this](std::function<Status(Engine&)> task) {
+                  return service.engine->run_between_steps(std::move(task));
+                };
+                asio::post(io, [this, model = model_to_serve(engine, parts, on_engine)]() mutable {
                   try {
                     on_opened(std::move(model));
                   } catch (const std::exception& error) {

@@ -103,7 +103,7 @@ void DraftStage::begin(Sequence& sequence) {
   reserve_statistics(sequence.completion().speculation, parts_.limits.max_draft_len);
   if (sequence.is_offered()) return;
   (void)guarded([&] {
-    parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.request().cache_scope);
+    parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.scope());
     return Status();
   });
 }
@@ -121,7 +121,7 @@ uint32_t DraftStage::members_of(std::span<const std::string> methods) const {
 DraftRequest DraftStage::request_of(const SequenceStep& step) const {
   Sequence& sequence = *step.plan.sequence;
   return {.sequence = sequence.id(),
-          .scope = sequence.request().cache_scope,
+          .scope = sequence.scope(),
           .tokens = sequence.tokens(),
           .prompt_length = static_cast<int>(sequence.prompt_length()),
           .max_draft_len = step.plan.max_draft_len,

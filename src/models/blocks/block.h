@@ -50,6 +50,8 @@ class Block {
   virtual Status load(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place) = 0;
   // Appends all weights.
   virtual void list(WeightList& weights) const = 0;
+  // The products that run() computes by BlockPass::project(), which adapters can change.
+  virtual std::vector<const Projection*> adaptable() const = 0;
 
   virtual BlockCache cache() const { return {}; }
   // The numbers of a row in BlockPass::scratch(0), scratch(1) and so on.

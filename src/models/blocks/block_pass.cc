@@ -42,7 +42,39 @@ void BlockPass::list_rows(bool with_resumed) {
     rows_.push_back(row);
     attention_rows_.push_back(attention_row(*batch_, row));
   }
+  list_adapted();
   if (has_states_) states_.build(*batch_, rows_, cache_->states());
+}
+
+// Gathers neighbouring rows with equal adapters, which are rows of one sequence or of several.
+void BlockPass::list_adapted() {
+  adapted_.clear();
+  if (batch_->adapters.empty()) return;
+  const std::span<const ScaledAdapter> all = batch_->adapters;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const auto sequence = static_cast<size_t>(batch_->sequences[static_cast<size_t>(rows_[i])]);
+    const auto begin = static_cast<size_t>(batch_->adapter_begin[sequence]);
+    const auto adapters =
+        all.subspan(begin, static_cast<size_t>(batch_->adapter_begin[sequence + 1]) - begin);
+    if (adapters.empty()) continue;
+    const auto row = static_cast<int64_t>(i);
+    const bool goes_on = !adapted_.empty() && adapted_.back().begin + adapted_.back().count == row &&
+                         std::ranges::equal(adapted_.back().adapters, adapters);
+    if (!goes_on) adapted_.push_back({row, 0, adapters});
+    ++adapted_.back().count;
+  }
+}
+
+void BlockPass::project(const Projection& projection, FloatAddress x, FloatAddress y) {
+  backend_.project(projection, x, y, rows());
+  if (adapted_.empty()) return;
+  LowRankStep step;
+  step.adapters = adapters_;
+  step.projection = &projection;
+  step.rows = adapted_;
+  step.x = x;
+  step.y = y;
+  backend_.run(step);
 }
 
 void BlockPass::move_wanted(const RowBlock& rows) {
@@ -61,6 +93,7 @@ void BlockPass::keep_wanted(std::initializer_list<RowBlock> moved) {
   }
   attention_rows_.resize(kept);
   rows_.resize(kept);
+  list_adapted();
 }
 
 }  // namespace outrider

@@ -9,6 +9,7 @@
 
 #include "kv/kv_cache.h"
 #include "models/backend/layer_backend.h"
+#include "models/blocks/low_rank/low_rank_ops.h"
 #include "models/blocks/row_positions.h"
 #include "models/blocks/state_plan.h"
 #include "models/forward_batch.h"
@@ -35,6 +36,8 @@ class BlockPass {
   int64_t rows() const { return static_cast<int64_t>(attention_rows_.size()); }
   std::span<const AttentionRow> attention_rows() const { return attention_rows_; }
   FloatAddress scratch(size_t index) const { return scratch_[index].data(); }
+  // y[rows, n] = the projection of x[rows, k], with the updates of the rows' adapters (Block::adaptable).
+  void project(const Projection& projection, FloatAddress x, FloatAddress y);
   LayerBackend::RowPlaces places(int rope) {
     return {rows_, batch_->slots, positions_.rotations(rope), positions_.query_factors(rope)};
   }
@@ -44,7 +47,9 @@ class BlockPass {
   // The rows have chosen this many parts of the block (Block::part_matrices).
   void set_chosen_parts(int64_t count) { chosen_parts_ = count; }
 
-  // For the network. Makes room for batches of that size; blocks that follow state their scratch.
+  // For the network. Rows may name adapters of the set, which must outlive the passes.
+  void use_adapters(const AdapterSet& adapters) { adapters_ = &adapters; }
+  // Makes room for batches of that size; blocks that follow state their scratch.
   void reserve(int64_t rows);
   void reserve_scratch(int64_t rows, std::span<const int64_t> sizes);
   // `has_states`: some layers keep states.
@@ -59,6 +64,7 @@ class BlockPass {
 
  private:
   void move_wanted(const RowBlock& rows);
+  void list_adapted();
 
   LayerBackend& backend_;
   const ForwardBatch* batch_ = nullptr;
@@ -67,7 +73,9 @@ class BlockPass {
   std::vector<int32_t> wanted_;  // rows of the batch with wanted logits or states, ascending
   std::vector<int32_t> rows_;    // rows of the batch being computed
   std::vector<AttentionRow> attention_rows_;
-  std::vector<RowBlock> narrowed_;  // empty: the running block does not narrow
+  const AdapterSet* adapters_ = nullptr;
+  std::vector<AdaptedRows> adapted_;  // among the rows being computed
+  std::vector<RowBlock> narrowed_;    // empty: the running block does not narrow
   RowPositions positions_;
   StatePlan states_;
   std::deque<BackendRows> scratch_;

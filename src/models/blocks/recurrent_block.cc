@@ -39,12 +39,12 @@ void RecurrentBlock::run(BlockPass& pass, const BlockRows& rows) const {
   LayerBackend& backend = pass.backend();
   const auto [input, output] = projections();
   const FloatAddress y = pass.scratch(1);
-  backend.project(input, rows.input, pass.scratch(0), pass.rows());
+  pass.project(input, rows.input, pass.scratch(0));
   Recurrence recurrence(*this, pass, rows.cache_layer);
   backend.run(recurrence);
   pass.states().note_applied(rows.cache_layer, pass.cache().states());
   pass.keep_wanted({{y, output.k}});
-  if (pass.rows() > 0) backend.project(output, y, rows.output, pass.rows());
+  if (pass.rows() > 0) pass.project(output, y, rows.output);
 }
 
 }  // namespace outrider

@@ -22,6 +22,9 @@ class RecurrentBlock : public Block {
                      const LayerStates& states) const = 0;
 
   std::string_view undivided() const override { return "recurrent layers"; }
+  std::vector<const Projection*> adaptable() const override {
+    return {&projections().input, &projections().output};
+  }
   std::vector<int64_t> scratch() const override;
   void run(BlockPass& pass, const BlockRows& rows) const override;
 

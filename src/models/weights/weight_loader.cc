@@ -90,6 +90,7 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
     const DType type = loaded_type(view, part.type);
     OUTRIDER_RETURN_IF_ERROR(check_rows(parts, i, type));
     projection.name += (projection.name.empty() ? "" : " ") + part.name.substr(part.name.rfind('.') + 1);
+    projection.outputs.push_back({part.name, part.row_count()});
     projection.n += part.row_count();
     if (bias) OUTRIDER_RETURN_IF_ERROR(read_bias(part, projection.bias));
     if (part.row_count() == 0) continue;

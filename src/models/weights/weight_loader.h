@@ -26,7 +26,13 @@ struct ProductCut {
 // One or more matrices [n_i, k] that read one input; their outputs are side by side, n = sum of n_i.
 // Neighbours of equal type are packed as one matrix. A matrix that shards divide has only this shard's rows.
 struct Projection {
-  std::string name = {};  // last words of its tensors' names: "q_proj k_proj v_proj"
+  // The outputs of one matrix, named as its tensor is without ".weight".
+  struct Outputs {
+    std::string matrix;
+    int64_t count = 0;
+  };
+  std::string name = {};              // last words of its tensors' names: "q_proj k_proj v_proj"
+  std::vector<Outputs> outputs = {};  // in order
   std::vector<PackedMatrix> parts = {};
   std::vector<float> bias = {};  // [n], or empty
   int64_t n = 0;

@@ -2,6 +2,7 @@
 #include "server/api/served_model.h"
 
 #include "engine/engine_parts.h"
+#include "server/api/served_adapters.h"
 
 namespace outrider {
 
@@ -10,6 +11,8 @@ void ServedModel::set_template(const ChatTemplate* given) {
   if (given != nullptr) template_problem.clear();
   template_abilities = given == nullptr ? TemplateAbilities() : find_abilities(*given, bos_token, eos_token);
 }
+
+bool ServedModel::has_adapter(std::string_view given) const { return adapters && adapters->has(given); }
 
 ServedModel served_model(const EngineParts& parts) {
   ServedModel model;

@@ -16,8 +16,10 @@
 
 namespace outrider {
 
-// The properties of the model that are needed to answer requests. Immutable and shared between threads. The
-// engine owns the objects that it points to and must outlive it.
+class ServedAdapters;
+
+// The properties of the model that are needed to answer requests. Immutable and shared between threads; only
+// `adapters` changes. The engine owns the objects that it points to and must outlive it.
 struct ServedModel {
   std::string name;                       // "model" of the API
   std::vector<std::string> aliases = {};  // names by which requests may ask for it, too
@@ -39,8 +41,10 @@ struct ServedModel {
   int64_t hidden_size = 0;
   std::optional<Pooling> pooling = Pooling::kLast;  // of embeddings; nullopt: the model ranks texts instead
   StateTraits states = {};                          // for clients that draft
+  std::shared_ptr<ServedAdapters> adapters = {};    // null: of a test
   SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // defaults of requests
 
+  bool has_adapter(std::string_view given) const;
   bool is_named(std::string_view given) const {
     return given == name || std::ranges::find(aliases, given) != aliases.end();
   }

@@ -59,6 +59,23 @@ void EngineLoop::offer(CallNumber call, TokenTree tree) {
   mail_.notify_one();
 }
 
+Status EngineLoop::run_between_steps(std::function<Status(Engine&)> task) {
+  const Error ended = resource_error("the server is shutting down");
+  auto done = std::make_shared<std::promise<Status>>();
+  std::future<Status> outcome = done->get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (has_ended_) return ended;
+    commands_.push_back({.task = std::move(task), .done = std::move(done)});
+    mail_.notify_one();
+  }
+  try {
+    return outcome.get();
+  } catch (const std::future_error&) {  // the loop ended before it came to the task
+    return ended;
+  }
+}
+
 bool EngineLoop::cancel(CallNumber call) noexcept {
   const std::lock_guard lock(mutex_);
   try {
@@ -93,7 +110,10 @@ EngineStatus EngineLoop::status() const {
 void EngineLoop::run() {
   try {
     auto opened = open_();
-    if (!opened.ok()) return events_.failed(opened.error());
+    if (!opened.ok()) {
+      events_.failed(opened.error());
+      return drop_commands();
+    }
     engine_ = std::move(opened).value();
     hand_over(true);
     events_.opened(*engine_);
@@ -103,6 +123,14 @@ void EngineLoop::run() {
   } catch (const std::exception& error) {
     events_.failed(io_error(error.what()));
   }
+  drop_commands();
+}
+
+// Nobody waits for a task any more.
+void EngineLoop::drop_commands() {
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  commands_.clear();
 }
 
 void EngineLoop::serve() {
@@ -124,8 +152,12 @@ bool EngineLoop::advance(std::vector<Command>& commands) {
   for (Command& command : commands) {
     try {
       execute(command);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       log_failure("submit_failed", std::current_exception());
+      if (command.done) {
+        command.done->set_value(resource_error(error.what()));
+        continue;
+      }
       until_memory_is_there([&] { running_[command.call].is_lost = has_lost_calls_ = true; });
     }
   }
@@ -149,6 +181,7 @@ bool EngineLoop::step() {
 }
 
 void EngineLoop::execute(Command& command) {
+  if (command.task) return command.done->set_value(command.task(*engine_));
   if (!command.requests.empty()) return begin(command);
   if (!command.tree) return cancel_requests(command.call);
   const auto found = running_.find(command.call);

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,9 @@ class EngineLoop {
   void submit(CallNumber call, std::vector<Request> requests, bool wants_traces);
   // Offers the next tree of a call with one request (Engine::offer()).
   void offer(CallNumber call, TokenTree tree);
+  // Runs a task on the engine's thread between two steps, and waits for it, on another thread. Error: that of
+  // the task; kResource: the thread has ended or ends.
+  Status run_between_steps(std::function<Status(Engine&)> task);
   // Cancels the requests of a call before the next step. Their last updates still arrive. Unknown calls are
   // ignored. False: there is no memory for the order.
   bool cancel(CallNumber call) noexcept;
@@ -68,9 +72,11 @@ class EngineLoop {
  private:
   struct Command {
     CallNumber call = 0;
-    std::vector<Request> requests;  // empty without a tree: cancel
+    std::vector<Request> requests = {};  // empty without a tree and a task: cancel
     bool wants_traces = false;
     std::optional<TokenTree> tree = {};
+    std::function<Status(Engine&)> task = {};
+    std::shared_ptr<std::promise<Status>> done = {};  // of the task
   };
   struct Running {
     std::vector<RequestId> requests;  // by index of the choice
@@ -84,6 +90,7 @@ class EngineLoop {
   // Executes what came, makes a step and hands over its updates. True: the engine is idle.
   bool advance(std::vector<Command>& commands);
   bool step();
+  void drop_commands();
   bool take_commands(bool is_idle, std::vector<Command>& commands);
   void execute(Command& command);
   void begin(Command& command);
@@ -111,6 +118,7 @@ class EngineLoop {
   std::condition_variable mail_;
   std::vector<Command> commands_;
   bool stops_ = false;
+  bool has_ended_ = false;  // no command is taken any more
   std::vector<CallUpdate> updates_;
   bool is_announced_ = false;
   EngineStatus status_;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "config/option_table.h"
+#include "server/api/answers/adapter_routes.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/json_writer.h"
 #include "server/api/ollama/ollama_models.h"
@@ -205,6 +206,8 @@ Reply model(Service& service, const PlainCall& call) {
   auto body = model_body(call.argument, service.model);
   return body.ok() ? Reply{.body = std::move(body).value()} : error_reply(body.error());
 }
+
+Reply adapters(Service& service, const PlainCall&) { return {.body = adapters_body(service.model)}; }
 
 Reply stats(Service& service, const PlainCall&) {
   const EngineStatus engine = engine_status(service);

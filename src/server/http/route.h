@@ -51,6 +51,7 @@ Reply version(Service& service, const PlainCall& call);
 Reply stats(Service& service, const PlainCall& call);
 Reply models(Service& service, const PlainCall& call);
 Reply model(Service& service, const PlainCall& call);
+Reply adapters(Service& service, const PlainCall& call);
 Reply stored_response(Service& service, const PlainCall& call);
 Reply response_input(Service& service, const PlainCall& call);
 Reply delete_response(Service& service, const PlainCall& call);

@@ -6,6 +6,7 @@
 
 #include "base/quote.h"
 #include "remote/protocol/messages.h"
+#include "server/api/answers/adapter_routes.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/ollama/ollama_calls.h"
 #include "server/api/ollama/ollama_models.h"
@@ -29,6 +30,10 @@ constexpr RouteRow kRoutes[] = {
     {"GET", "/v1/models/{id}", model},
     {"POST", "/v1/models/load", one_model_body},
     {"POST", "/v1/models/unload", one_model_body},
+    {"POST", "/v1/load_lora_adapter", load_adapter_body},
+    {"POST", "/v1/unload_lora_adapter", unload_adapter_body},
+    {"GET", "/lora-adapters", adapters},
+    {"POST", "/lora-adapters", set_adapters_body},
     {"POST", "/v1/chat/completions", parse_chat},
     {"POST", "/v1/completions", parse_completion},
     {"POST", "/v1/responses", parse_responses},

@@ -24,6 +24,9 @@ class Attention final : public Block {
     return load_attention(loader, config, place, weights_);
   }
   void list(WeightList& weights) const override { weights_.list(weights); }
+  std::vector<const Projection*> adaptable() const override {
+    return {&weights_.qkv, &weights_.output_gate, &weights_.attention_output};
+  }
   BlockCache cache() const override {
     BlockCache cache{.reads_entries = true, .window = shape_.window != 0 ? shape_.window : shape_.chunk};
     if (shape_.stores) cache.heads = KvHeads{shape_.kv_head_count, shape_.head_dim};
@@ -56,15 +59,15 @@ void Attention::run(BlockPass& pass, const BlockRows& rows) const {
                                           .layer = rows.cache_layer,
                                           .qkv = qkv};
   const bool is_gated = weights_.output_gate.n != 0;
-  backend.project(weights_.qkv, rows.input, qkv, pass.rows());
+  pass.project(weights_.qkv, rows.input, qkv);
   if (limit_ != 0) backend.clamp(limit_, qkv, pass.rows() * shape_.qkv_size());
   backend.rotate_and_store(attention, pass.places(rope_));
-  if (is_gated) backend.project(weights_.output_gate, rows.input, gates, pass.rows());
+  if (is_gated) pass.project(weights_.output_gate, rows.input, gates);
   pass.keep_wanted({{qkv, shape_.qkv_size()}, {gates, weights_.output_gate.n}});
   if (pass.rows() == 0) return;
   backend.attend(attention, pass.attention_rows(), attended);
   if (is_gated) backend.gate(gates, attended, pass.rows() * shape_.q_size());
-  backend.project(weights_.attention_output, attended, rows.output, pass.rows());
+  pass.project(weights_.attention_output, attended, rows.output);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ class DenseMlp final : public Block {
     return load_mlp(loader, config, {place.prefix + "mlp.", "", ffn_size, config.mlp.bias}, weights_);
   }
   void list(WeightList& weights) const override { weights_.list(weights); }
+  std::vector<const Projection*> adaptable() const override { return {&weights_.gate_up, &weights_.down}; }
   std::vector<int64_t> scratch() const override { return {weights_.gate_up.n, weights_.down.k}; }
   void run(BlockPass& pass, const BlockRows& rows) const override;
 
@@ -26,14 +27,14 @@ class DenseMlp final : public Block {
 void DenseMlp::run(BlockPass& pass, const BlockRows& rows) const {
   LayerBackend& backend = pass.backend();
   const FloatAddress gate_up = pass.scratch(0), gated = pass.scratch(1);
-  backend.project(weights_.gate_up, rows.input, gate_up, pass.rows());
+  pass.project(weights_.gate_up, rows.input, gate_up);
   backend.activate({.x = gate_up,
                     .y = gated,
                     .rows = pass.rows(),
                     .dim = weights_.gate_up.n / (traits_.is_gated ? 2 : 1),
                     .activation = traits_.activation,
                     .is_gated = traits_.is_gated});
-  backend.project(weights_.down, gated, rows.output, pass.rows());
+  pass.project(weights_.down, gated, rows.output);
 }
 
 }  // namespace

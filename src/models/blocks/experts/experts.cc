@@ -26,6 +26,9 @@ class Experts final : public Block {
     if (beside_) beside_->list(weights);
     weights_.list(weights);
   }
+  std::vector<const Projection*> adaptable() const override {
+    return beside_ ? beside_->adaptable() : std::vector<const Projection*>();
+  }
   std::vector<int64_t> scratch() const override;
   void reserve(Host& host, int64_t rows) const override;
   std::vector<size_t> part_matrices() const override;

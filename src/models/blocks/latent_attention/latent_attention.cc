@@ -21,6 +21,7 @@ class LatentAttention final : public Block {
     return load_latent_attention(loader, config, place, weights_);
   }
   void list(WeightList& weights) const override { weights_.list(weights); }
+  std::vector<const Projection*> adaptable() const override { return {&weights_.output}; }
   BlockCache cache() const override {
     return {.reads_entries = true,
             .window = shape_.window != 0 ? shape_.window : shape_.chunk,
@@ -88,7 +89,7 @@ void LatentAttention::run(BlockPass& pass, const BlockRows& rows) const {
   backend.attend(attention, pass.attention_rows(), attended);
   LatentValues reading(*this, attended, values, pass.rows());
   backend.run(reading);
-  backend.project(weights_.output, values, rows.output, pass.rows());
+  pass.project(weights_.output, values, rows.output);
 }
 
 }  // namespace

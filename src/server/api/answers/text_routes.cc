@@ -7,6 +7,7 @@
 #include "server/api/requests/chat_request.h"
 #include "server/api/requests/messages_request.h"
 #include "server/api/requests/responses_request.h"
+#include "server/api/served_adapters.h"
 
 namespace outrider {
 namespace {
@@ -22,7 +23,7 @@ ApiStatus check_model(const RequestField& root, const ServedModel& model) {
   const auto field = root.find("model");
   if (!field) return api_ok();
   OUTRIDER_TRY(const std::string name, field->string());
-  return model.is_named(name) ? api_ok() : ApiStatus(wrong_model(name, model));
+  return model.is_named(name) || model.has_adapter(name) ? api_ok() : ApiStatus(wrong_model(name, model));
 }
 
 ApiResult<bool> flag(const RequestField& root, std::string_view name, bool fallback) {
@@ -52,11 +53,12 @@ std::string input_tokens_body(std::string_view object, std::span<const TokenId> 
   return out;
 }
 
-// `name`: the model's own, or an alias.
+// `name`: the model's own, an alias, or an adapter's.
 void write_model(JsonWriter& json, const ServedModel& model, std::string_view name) {
   const EngineInfo& info = model.info;
   json.begin_object().member("id", name).member("object", "model").member("created", model.created);
-  json.member("owned_by", "outrider").member("root", model.name).key("parent").null();
+  json.member("owned_by", "outrider").member("root", model.name);
+  json.member("parent", text_or_null(model.is_named(name) ? "" : model.name));
   json.member("max_model_len", model.context).key("meta").begin_object();
   json.member("n_vocab", model.vocab_size).member("n_ctx", model.context);
   json.member("n_params", info.parameters).member("size", info.weight_bytes);
@@ -166,12 +168,14 @@ std::string models_body(const ServedModel& model) {
   json.begin_object().member("object", "list").key("data").begin_array();
   write_model(json, model, model.name);
   for (const std::string& alias : model.aliases) write_model(json, model, alias);
+  const auto adapters = model.adapters ? model.adapters->list() : std::vector<AdapterInfo>();
+  for (const AdapterInfo& adapter : adapters) write_model(json, model, adapter.name);
   json.end_array().end_object();
   return out;
 }
 
 ApiResult<std::string> model_body(std::string_view name, const ServedModel& model) {
-  if (!model.is_named(name)) return wrong_model(name, model);
+  if (!model.is_named(name) && !model.has_adapter(name)) return wrong_model(name, model);
   std::string out;
   JsonWriter json(out);
   write_model(json, model, name);

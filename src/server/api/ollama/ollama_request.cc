@@ -6,6 +6,7 @@
 
 #include "base/quote.h"
 #include "server/api/field_rules.h"
+#include "server/api/requests/adapter_fields.h"
 #include "server/api/requests/chat_messages.h"
 #include "server/api/requests/common_fields.h"
 #include "server/api/requests/fill_in_middle.h"
@@ -37,7 +38,9 @@ ApiStatus refuse_ollama_field(const RequestField& field, OllamaSpec&) {
 }
 
 ApiStatus read_ollama_model(const RequestField& field, OllamaSpec& spec) {
-  return check_model_name(field, *spec.model);
+  OUTRIDER_RETURN_IF_ERROR(check_model_name(field, *spec.model));
+  OUTRIDER_TRY(const std::string name, field.string());
+  return spec.model->has_adapter(name) ? read_model(field, spec) : api_ok();
 }
 
 ApiStatus read_ollama_stream(const RequestField& field, OllamaSpec& spec) {
@@ -235,7 +238,7 @@ ApiResult<ChatPrompt> generate_prompt(const RequestField& root, const std::strin
 
 bool names_model(std::string_view name, const ServedModel& model) {
   if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return model.is_named(name);
+  return model.is_named(name) || model.has_adapter(name);
 }
 
 ApiStatus check_model_name(const RequestField& field, const ServedModel& model) {

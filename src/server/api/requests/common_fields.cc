@@ -6,6 +6,7 @@
 
 #include "base/quote.h"
 #include "config/option_table.h"
+#include "server/api/requests/adapter_fields.h"
 #include "server/api/requests/output_form.h"
 #include "server/api/requests/speculative_fields.h"
 
@@ -24,15 +25,6 @@ template <bool GenerationSpec::*kMember>
 ApiStatus read_flag(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(spec.*kMember, field.boolean());
   return api_ok();
-}
-
-ApiStatus read_model(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const std::string name, field.string());
-  if (spec.model->is_named(name)) return api_ok();
-  ApiError error =
-      field.error("expected " + quote(spec.model->name) + ", found " + quote(name), "model_not_found");
-  error.status = 404;
-  return error;
 }
 
 ApiStatus read_top_k(const RequestField& field, GenerationSpec& spec) {
@@ -259,6 +251,7 @@ constexpr Rule kGenerationRules[] = {
     {"stream", read_flag<&GenerationSpec::streams>},
     {"stream_options", read_stream_options},
     {"prediction", read_prediction},
+    {"lora", read_adapters},
     {"speculative", read_speculative},
     {"speculative.n_max", read_longest_draft},
     {"response_format", read_response_format},
@@ -288,7 +281,6 @@ constexpr UnsupportedField kUnsupported[] = {
     {"include_reasoning", "true"},
     {"length_penalty", "1 1.0"},
     {"logits_processors", "[]"},
-    {"lora", "[]"},
     {"messages", ""},
     {"min_keep", "0"},
     {"mirostat", "0"},

@@ -94,6 +94,14 @@ ModelFolders model_folders() {
 
 std::string notify_socket() { return text_of("NOTIFY_SOCKET"); }
 
+std::optional<int> inherited_socket() {
+  constexpr int kFirst = 3;  // descriptor, by convention
+  const std::string count = text_of("LISTEN_FDS");
+  if (text_of("LISTEN_PID") != std::to_string(::getpid()) || count.empty() || count == "0")
+    return std::nullopt;
+  return kFirst;
+}
+
 bool is_mpi_process() { return !text_of("OMPI_COMM_WORLD_SIZE").empty(); }
 
 bool colour_refused() { return !text_of("NO_COLOR").empty(); }

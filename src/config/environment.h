@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,6 +46,10 @@ ModelFolders model_folders();
 
 // $NOTIFY_SOCKET, where systemd wants to hear from a service; empty: it does not.
 std::string notify_socket();
+
+// The descriptor of the listening socket that systemd hands over (sd_listen_fds); nullopt: it hands none to
+// this process.
+std::optional<int> inherited_socket();
 
 // mpirun of Open MPI has started this process.
 bool is_mpi_process();

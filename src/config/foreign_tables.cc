@@ -295,8 +295,7 @@ constexpr Name kVllmServeNames[] = {
     {kVllm, "--no-enable-log-outputs|--enable-log-deltas", {}, {}, "prompts and answers are never logged", true},
     {kVllm, "--show-hidden-metrics-for-version|--custom-histogram-buckets|--profiler-config|--aux-output-config", {}, {}, kMetrics},
     {kVllm, "--kv-cache-metrics|--enable-mfu-metrics|--enable-server-load-tracking", {}, {}, kMetrics, true},
-    {kVllm, "--otlp-traces-endpoint|--collect-detailed-traces", {}, {},
-     "the server opens no connections; the log has the ids of traces", false, true},
+    {kVllm, "--collect-detailed-traces", {}, {}, "traces have the parts of a request (`--otlp-traces-endpoint`)"},
     {kVllm, "--fail-on-environ-validation", {}, {}, "unknown variables get a line", true},
     // Connections.
     {kVllm, "--grpc", {}, {}, "the server speaks HTTP", true, true},

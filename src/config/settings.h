@@ -158,6 +158,9 @@ struct ServerOptions {
   int64_t max_tokens_limit = 0;     // the most that a request may ask for; 0: the context's
   double request_timeout = 0;       // seconds; 0: none
   int max_running_per_key = 0;      // requests in progress; 0: any number
+  double requests_per_minute = 0;   // of one key; 0: any number
+  double tokens_per_minute = 0;     // of one key, prompts and outputs; 0: any number
+  std::string traces_endpoint;      // the collector of OpenTelemetry; empty: none
   int max_drafting_sessions = 256;
   int max_drafting_sessions_per_key = 256;
   int drafting_nodes = 0;  // nodes of the largest tree of a client that drafts; 0: no such clients

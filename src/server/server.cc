@@ -54,6 +54,8 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .model = {},
           .vocabulary = {},
           .metrics = {},
+          .quotas = nullptr,
+          .traces = nullptr,
           .calls = LiveCalls(calls),
           .drafting = {},
           .workers = nullptr,
@@ -97,7 +99,13 @@ struct Server::Impl {
         service(make_service(parts, std::move(keys), std::move(tls))),
         listener(&io, &service),
         signals(io) {
+    const ServerOptions& options = service.options;
+    if (options.requests_per_minute > 0 || options.tokens_per_minute > 0) {
+      service.quotas = std::make_unique<KeyQuotas>(
+          KeyQuotas::Limits{.requests = options.requests_per_minute, .tokens = options.tokens_per_minute});
+    }
     service.calls.set_metrics(&service.metrics);
+    service.calls.set_quotas(service.quotas.get());
     if (parts.fleet) service.fleet = std::make_unique<Fleet>(&io, *parts.fleet);
     service.started_ms = now_ms();
   }
@@ -114,6 +122,8 @@ struct Server::Impl {
   void run_handlers();
   void on_opened(ServedModel model);
   void start_fleet();
+  // Error: the address of the collector has another form.
+  Status collect_traces();
   void on_failure(const Error& error);
   void on_drain();
   Connection::Task<void> drain();
@@ -176,6 +186,18 @@ void Server::Impl::on_opened(ServedModel model) {
   log_event("ready", fmt::format("{} after {:.1f} s{}", parts.model_name,
                                  (now_ms() - service.started_ms) / 1e3, note));
   notify_manager(parts.notify_socket, "READY=1\nSTATUS=serving " + parts.model_name);
+}
+
+Status Server::Impl::collect_traces() {
+  const std::string& endpoint = service.options.traces_endpoint;
+  if (endpoint.empty()) return {};
+  OUTRIDER_TRY(CollectorAddress address, CollectorAddress::parse(endpoint));
+  service.traces = std::make_unique<TraceExporter>(&io, std::move(address));
+  service.calls.set_traces(service.traces.get());
+  asio::co_spawn(io, service.traces->run(), [](const std::exception_ptr& failure) {
+    if (failure != nullptr) log_failure("traces_failed", failure);
+  });
+  return {};
 }
 
 // A fleet takes requests before any engine runs.
@@ -247,6 +269,10 @@ Connection::Task<void> Server::Impl::drain() {
   std::function<bool()> is_unfinished = [this] { return !service.calls.empty() && !is_aborted; };
   co_await wait_while(std::move(is_unfinished), service.limits.close_time);
   service.calls.end_all();
+  if (service.traces != nullptr) {
+    service.traces->stop();
+    co_await service.traces->flush();
+  }
   is_stopped = true;
   Code ignored;
   signals.cancel(ignored);
@@ -307,8 +333,9 @@ Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
   OUTRIDER_TRY(ApiKeys keys, ApiKeys::collect(parts.options.api_key_file, parts.options.api_keys));
   OUTRIDER_TRY(auto tls, tls_context(parts.options.certificate, parts.options.certificate_key));
   auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys), std::move(tls));
+  OUTRIDER_RETURN_IF_ERROR(impl->collect_traces());
   if (impl->service.fleet != nullptr) OUTRIDER_RETURN_IF_ERROR(impl->service.fleet->open());
-  OUTRIDER_RETURN_IF_ERROR(impl->listener.open());
+  OUTRIDER_RETURN_IF_ERROR(impl->listener.open(impl->parts.listening_socket));
   if (impl->service.keys.has_short())
     log_warning("--api-key is short and can be guessed; programs of this machine are not kept out by it");
   return std::unique_ptr<Server>(new Server(std::move(impl)));

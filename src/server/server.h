@@ -39,6 +39,7 @@ struct ServerParts {
   std::string thinking_message;                 // is written where a budget ends
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
+  std::optional<int> listening_socket = {};     // a descriptor that takes the place of host and port
   // Several models, whose engines are processes that this server starts; then the parts about one model,
   // from `open` to `thinking_message`, mean nothing.
   std::optional<FleetOptions> fleet = {};

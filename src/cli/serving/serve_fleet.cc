@@ -27,7 +27,7 @@ namespace outrider {
 namespace {
 
 // Options of the server that clients reach. Engines have none of them.
-constexpr std::array<std::string_view, 19> kOfFront = {"models",
+constexpr std::array<std::string_view, 20> kOfFront = {"models",
                                                        "models-memory",
                                                        "idle-unload",
                                                        "pin-model",
@@ -45,7 +45,8 @@ constexpr std::array<std::string_view, 19> kOfFront = {"models",
                                                        "max-connections",
                                                        "max-connections-per-address",
                                                        "no-log-routes",
-                                                       "max-running-per-key"};
+                                                       "max-running-per-key",
+                                                       "requests-per-minute-per-key"};
 // Options that mean one model, or a way to it that leads through no engine.
 constexpr std::array<std::string_view, 5> kOfOneModel = {"model", "served-model-name", "remote-drafting",
                                                          "max-drafting-sessions",
@@ -147,7 +148,7 @@ Result<FleetModel> fleet_model(const ServedEntry& entry, const Settings& setting
 
 // Options in the environment are words of the command by now, but for keys, which should not be seen there.
 std::vector<std::string> engine_environment(const Settings& settings) {
-  std::set<std::string, std::less<>> names = {"NOTIFY_SOCKET"};
+  std::set<std::string, std::less<>> names = {"NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"};
   for (const OptionRow& row : option_table()) names.insert(row.environment_name());
   std::vector<std::string> variables = environment_without(names);
   std::string keys;

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/access/key_quotas.h"
+#include "server/telemetry/trace_exporter.h"
 
 namespace outrider {
 namespace {
@@ -202,6 +204,8 @@ void LiveCalls::finish(LiveCall& call) {
   const double seconds = (now_ms() - call.arrived_ms) / 1e3;
   metrics_->on_call(seconds);
   if (!call.client.key.empty()) metrics_->on_key(call.client.key, call.totals);
+  if (quotas_ != nullptr)
+    quotas_->take_tokens(call.scope, call.totals.prompt_tokens + call.totals.output_tokens, now_ms());
   mean_call_seconds_ = mean_call_seconds_ == 0 ? seconds : 0.9 * mean_call_seconds_ + 0.1 * seconds;
   call.is_finished = true;
   const auto taken = calls_.extract(call.number);
@@ -210,16 +214,19 @@ void LiveCalls::finish(LiveCall& call) {
 
 void LiveCalls::log(const LiveCall& call, double seconds) const noexcept try {
   if (!call.is_logged) return;
-  log_request({.id = call.request_id,
-               .method = call.method,
-               .route = call.route,
-               .status = call.status,
-               .total_ms = seconds * 1e3,
-               .error = call.error ? call.error->message : "",
-               .client = call.client,
-               .model = call.model,
-               .streams = call.generation ? std::optional(call.generation->streams()) : std::nullopt,
-               .call = call.totals});
+  const RequestRecord record{
+      .id = call.request_id,
+      .method = call.method,
+      .route = call.route,
+      .status = call.status,
+      .total_ms = seconds * 1e3,
+      .error = call.error ? call.error->message : "",
+      .client = call.client,
+      .model = call.model,
+      .streams = call.generation ? std::optional(call.generation->streams()) : std::nullopt,
+      .call = call.totals};
+  log_request(record);
+  if (traces_ != nullptr) traces_->add(record);
 } catch (const std::exception&) {  // without memory for its line the call ends all the same
   log_failure("line_lost", std::current_exception());
 }

@@ -18,6 +18,9 @@
 
 namespace outrider {
 
+class KeyQuotas;
+class TraceExporter;
+
 // A call from its header to its last delta. Only the I/O thread uses it, except for `generation`, which the
 // preparation worker makes.
 struct LiveCall {
@@ -60,6 +63,9 @@ class LiveCalls {
   };
   explicit LiveCalls(const Limits& limits) : limits_(limits) {}
   void set_metrics(ServerMetrics* metrics) { metrics_ = metrics; }
+  // null: there are none
+  void set_quotas(KeyQuotas* quotas) { quotas_ = quotas; }
+  void set_traces(TraceExporter* traces) { traces_ = traces; }
 
   int limit() const { return limits_.calls; }  // sequences of all calls together
   bool is_full() const { return load() >= limits_.calls; }
@@ -108,6 +114,8 @@ class LiveCalls {
 
   Limits limits_;
   ServerMetrics* metrics_ = nullptr;
+  KeyQuotas* quotas_ = nullptr;
+  TraceExporter* traces_ = nullptr;
   std::unordered_map<CallNumber, std::shared_ptr<LiveCall>> calls_;
   CallNumber next_number_ = 1;
   int preparing_ = 0;  // calls that are not submitted yet

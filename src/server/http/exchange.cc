@@ -79,16 +79,20 @@ bool is_logged(const Exchange& exchange) {
 void log_reply(const Exchange& exchange, const Reply& reply) {
   if (!is_logged(exchange)) return;
   const RouteRow* row = exchange.admission.match.row;
-  log_request({.id = exchange.client_id,
-               .method = row == nullptr ? "" : std::string(row->method),
-               .route = row == nullptr ? "" : std::string(row->pattern),
-               .status = reply.status,
-               .total_ms = now_ms() - exchange.arrived_ms,
-               .error = reply.error,
-               .client = client_of(exchange),
-               .model = row != nullptr && row->is_queued() ? exchange.connection->service().model.name : "",
-               .streams = std::nullopt,
-               .call = std::nullopt});
+  const Service& service = exchange.connection->service();
+  const bool is_queued = row != nullptr && row->is_queued();
+  const RequestRecord record{.id = exchange.client_id,
+                             .method = row == nullptr ? "" : std::string(row->method),
+                             .route = row == nullptr ? "" : std::string(row->pattern),
+                             .status = reply.status,
+                             .total_ms = now_ms() - exchange.arrived_ms,
+                             .error = reply.error,
+                             .client = client_of(exchange),
+                             .model = is_queued ? service.model.name : "",
+                             .streams = std::nullopt,
+                             .call = std::nullopt};
+  log_request(record);
+  if (service.traces != nullptr && is_queued) service.traces->add(record);
 }
 
 Connection::Task<bool> send(Exchange& exchange, const Reply& reply) {

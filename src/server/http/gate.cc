@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/quote.h"
 
 namespace outrider {
@@ -42,6 +44,18 @@ std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) 
                     .retry_after = 5});
   }
   return std::nullopt;
+}
+
+// Why a key may not begin a request now, by its quotas; otherwise the request is counted.
+std::optional<ApiError> key_debt(const Service& service, uint64_t scope) {
+  if (service.quotas == nullptr) return std::nullopt;
+  const std::optional<double> seconds = service.quotas->refuse(scope, now_ms());
+  if (!seconds) return std::nullopt;
+  return ApiError{.status = 429,
+                  .type = "rate_limit_error",
+                  .message = "this key has had the requests or tokens that the server allows it in a minute",
+                  .code = "rate_limit_exceeded",
+                  .retry_after = static_cast<int>(std::ceil(*seconds))};
 }
 
 }  // namespace
@@ -99,6 +113,7 @@ std::optional<Refusal> admit(const Service& service, const RequestHeader& header
   }
   if (std::holds_alternative<ParseFunction>(match.row->function)) {
     if (auto crowd = key_crowd(service, admission.scope, 1)) return refusal(*std::move(crowd));
+    if (auto debt = key_debt(service, admission.scope)) return refusal(*std::move(debt));
   }
   return std::nullopt;
 }

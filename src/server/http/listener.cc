@@ -2,6 +2,7 @@
 #include "server/http/listener.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -51,6 +52,27 @@ bool is_served(asio::io_context& io, const UnixProtocol::endpoint& endpoint) {
   Code error;
   socket.connect(endpoint, error);
   return !error;
+}
+
+// Error: others can reach the address, and keys do not keep them out.
+Status check_reach(const asio::ip::address& address, const ApiKeys& keys) {
+  const std::string host = address.to_string();
+  const bool is_local = address.is_loopback() ||
+                        (address.is_v6() && address.to_v6().is_v4_mapped() &&
+                         asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback());
+  if (!is_local && !keys.required()) {
+    return usage_error(
+        fmt::format("--host {} can be reached by others, so keys are required: add --api-key-file FILE, or "
+                    "listen on 127.0.0.1",
+                    host));
+  }
+  if (!is_local && keys.has_short()) {
+    return usage_error(fmt::format(
+        "--host {} can be reached by others: expected keys of at least {} characters, found a shorter "
+        "--api-key; openssl rand -hex 32 makes one",
+        host, ApiKeys::kMinLength));
+  }
+  return {};
 }
 
 void log_exception(const std::exception_ptr& exception) {
@@ -104,7 +126,8 @@ void Listener::remove_socket() {
   if (!path_.empty()) ::unlink(std::exchange(path_, {}).c_str());
 }
 
-Status Listener::open() {
+Status Listener::open(std::optional<int> descriptor) {
+  if (descriptor) return take_over(*descriptor);
   const std::string& host = service_->options.host;
   const std::string path = socket_path(host);
   return path.empty() ? open_address(host == "localhost" ? "127.0.0.1" : host) : open_socket(path);
@@ -119,21 +142,7 @@ Status Listener::open_address(const std::string& host) {
         "--host: expected an address such as 127.0.0.1 or ::1, or the path of a UNIX socket, found '{}'",
         options.host));
   }
-  const bool is_local = address.is_loopback() ||
-                        (address.is_v6() && address.to_v6().is_v4_mapped() &&
-                         asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback());
-  if (!is_local && !service_->keys.required()) {
-    return usage_error(
-        fmt::format("--host {} can be reached by others, so keys are required: add --api-key-file FILE, or "
-                    "listen on 127.0.0.1",
-                    host));
-  }
-  if (!is_local && service_->keys.has_short()) {
-    return usage_error(fmt::format(
-        "--host {} can be reached by others: expected keys of at least {} characters, found a shorter "
-        "--api-key; openssl rand -hex 32 makes one",
-        host, ApiKeys::kMinLength));
-  }
+  OUTRIDER_RETURN_IF_ERROR(check_reach(address, service_->keys));
   error = bind(tcp::endpoint(address, static_cast<uint16_t>(options.port)));
   if (error)
     return io_error(fmt::format("cannot listen on {} port {}: {}; choose another --port or --host", host,
@@ -156,6 +165,31 @@ Status Listener::open_socket(const std::string& path) {
         fmt::format("cannot listen on the UNIX socket {}: {}; choose another --host", path, error.message()));
   path_ = path;
   return {};
+}
+
+Status Listener::take_over(int descriptor) {
+  sockaddr_storage storage = {};
+  socklen_t size = sizeof storage;
+  int listens = 0;
+  socklen_t flag_size = sizeof listens;
+  const bool is_socket = ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&storage), &size) == 0 &&
+                         ::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag_size) == 0;
+  const bool is_known =
+      storage.ss_family == AF_UNIX || storage.ss_family == AF_INET || storage.ss_family == AF_INET6;
+  if (!is_socket || listens == 0 || !is_known) {
+    return usage_error(fmt::format(
+        "LISTEN_FDS: expected a listening socket as descriptor {}; a unit with ListenStream= makes one",
+        descriptor));
+  }
+  const bool is_local = storage.ss_family == AF_UNIX;
+  Code error;
+  acceptor_.assign(Protocol(storage.ss_family, is_local ? 0 : IPPROTO_TCP), descriptor, error);
+  if (error) return io_error(fmt::format("cannot take over descriptor {}: {}", descriptor, error.message()));
+  acceptor_.set_option(asio::socket_base::send_buffer_size(service_->limits.send_buffer_bytes), error);
+  if (is_local) return {};
+  const tcp::endpoint endpoint = tcp_endpoint(acceptor_.local_endpoint());
+  port_ = endpoint.port();
+  return check_reach(endpoint.address(), service_->keys);
 }
 
 Code Listener::bind(const Protocol::endpoint& endpoint) {

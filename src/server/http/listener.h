@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -26,7 +27,8 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  Status open();
+  // descriptor: of a socket that listens already, in the place of host and port
+  Status open(std::optional<int> descriptor = std::nullopt);
   // Starts accepting connections, and the watch over their deadlines, if they do not run. The watch starts
   // the accepting again, which an exception may end.
   void start();
@@ -44,7 +46,9 @@ class Listener {
 
   using Protocol = boost::asio::generic::stream_protocol;
 
+  // Listens on host and port, or on an open descriptor in their place.
   Status open_address(const std::string& host);
+  Status take_over(int descriptor);
   Status open_socket(const std::string& path);
   void remove_socket();
   boost::system::error_code bind(const Protocol::endpoint& endpoint);

@@ -69,6 +69,8 @@ void set_ids(Exchange& exchange) {
   if (!exchange.id.empty()) return;
   exchange.id = random_id();
   exchange.client_id = exchange.header.request_id.empty() ? exchange.id : exchange.header.request_id;
+  const bool begins_trace = !exchange.header.trace && exchange.connection->service().traces != nullptr;
+  if (begins_trace) exchange.header.trace = TraceContext{.trace_id = random_id(), .is_sampled = true};
   if (exchange.header.trace) exchange.header.trace->span_id = random_id().substr(0, 16);
 }
 

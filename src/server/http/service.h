@@ -13,6 +13,7 @@
 #include "open/parts.h"
 #include "remote/protocol/messages.h"
 #include "server/access/api_keys.h"
+#include "server/access/key_quotas.h"
 #include "server/access/request_header.h"
 #include "server/api/response_store.h"
 #include "server/api/served_model.h"
@@ -23,6 +24,7 @@
 #include "server/fleet/fleet.h"
 #include "server/http/limits.h"
 #include "server/telemetry/server_metrics.h"
+#include "server/telemetry/trace_exporter.h"
 
 namespace outrider {
 
@@ -45,6 +47,8 @@ struct Service {
   VocabularyFingerprint vocabulary = {};
 
   ServerMetrics metrics;
+  std::unique_ptr<KeyQuotas> quotas;      // null: keys have none
+  std::unique_ptr<TraceExporter> traces;  // null: nobody collects them
   LiveCalls calls;
   DraftingSessions drafting;
   std::unique_ptr<PreparationWorkers> workers;

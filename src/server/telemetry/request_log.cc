@@ -77,9 +77,9 @@ void add_client(JsonWriter& line, const RequestClient& client) {
   if (!client.address.empty()) line.member("client", client.address);
   if (!client.key.empty()) line.member("key", client.key);
   if (!client.trace) return;
-  line.member("trace_id", client.trace->trace_id)
-      .member("parent_id", client.trace->parent_id)
-      .member("span_id", client.trace->span_id);
+  line.member("trace_id", client.trace->trace_id);
+  if (!client.trace->parent_id.empty()) line.member("parent_id", client.trace->parent_id);
+  line.member("span_id", client.trace->span_id);
 }
 
 void add_call(JsonWriter& line, const CallTotals& call) {

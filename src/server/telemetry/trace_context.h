@@ -10,9 +10,9 @@ namespace outrider {
 
 // Ids are lower-case hexadecimal digits, not all zero.
 struct TraceContext {
-  std::string trace_id;      // 32 digits: the trace that the request belongs to
-  std::string parent_id;     // 16 digits: the caller's span
-  std::string span_id = {};  // 16 digits: the span of this server
+  std::string trace_id;        // 32 digits: the trace that the request belongs to
+  std::string parent_id = {};  // 16 digits: the caller's span; empty: the trace begins here
+  std::string span_id = {};    // 16 digits: the span of this server
   bool is_sampled = false;
 
   // "00-TRACE-SPAN-01", with this server's span.

@@ -12,7 +12,7 @@ install(DIRECTORY models/smollm2-135m-eagle3 DESTINATION ${CMAKE_INSTALL_DATADIR
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/outrider/models COMPONENT drafters
         PATTERN outrider-small EXCLUDE PATTERN outrider-draft EXCLUDE PATTERN smollm2-135m-eagle3 EXCLUDE
         PATTERN "*.svg" EXCLUDE PATTERN "*.md" EXCLUDE)
-install(FILES packaging/outrider.service DESTINATION lib/systemd/system COMPONENT system)
+install(FILES packaging/outrider.service packaging/outrider.socket DESTINATION lib/systemd/system COMPONENT system)
 install(FILES packaging/outrider.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT system)
 install(FILES packaging/completions/outrider.bash RENAME outrider
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT system)

@@ -40,7 +40,7 @@ def metric_problems(root):
     names, samples = server_metrics((root / METRICS_SOURCE).read_text(encoding="utf-8"))
     if not names:
         yield f"{METRICS_SOURCE}: no metrics found"
-    for path in sorted(root.glob("examples/**/*.json")):
+    for path in sorted([*root.glob("examples/**/*.json"), *root.glob("examples/monitoring/alerts.yaml")]):
         for name in sorted(set(METRIC.findall(path.read_text(encoding="utf-8"))) - samples):
             yield f"{path.relative_to(root)}: the server has no metric {name}"
     listed = set(METRIC.findall((root / METRICS_PAGE).read_text(encoding="utf-8")))

@@ -22,7 +22,7 @@ import transformers
 from llama_gguf import interleaved
 
 ROOT = Path(__file__).parent.parent
-MODELS = ["llama", "falcon", "gemma3", "glm4", "gpt2", "lfm2", "mixtral", "mpt", "phi3", "qwen2", "qwen3_next"]
+MODELS = ["llama", "falcon", "gemma3", "glm4", "gpt2", "lfm2", "mixtral", "mpt", "phi3", "qwen2", "qwen3_5"]
 TOKENS = 30
 ROWS = [0, 13, 29]
 RANK = 4
@@ -34,16 +34,17 @@ def linear_layers(model):
     """The names of the layers' linear modules, without the output head."""
     kinds = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
     return [name for name, module in model.named_modules()
-            if isinstance(module, kinds) and ".layers." in f".{name}" or isinstance(module, kinds) and ".h." in f".{name}"
-            or isinstance(module, kinds) and ".blocks." in f".{name}"]
+            if isinstance(module, kinds) and any(part in f".{name}" for part in (".layers.", ".h.", ".blocks."))]
 
 
-def make_adapter(model, rank_stable):
+def make_adapter(model, name):
     names = linear_layers(model)
     routers = {name for name in names if name.endswith((".gate", ".router", "shared_expert_gate", ".kv_b_proj"))}
     config = peft.LoraConfig(r=RANK, lora_alpha=6, target_modules=[n for n in names if n not in routers],
-                             init_lora_weights=False, use_rslora=rank_stable,
-                             rank_pattern={"q_proj": 2}, alpha_pattern={"down_proj": 3, "q_proj": 5})
+                             init_lora_weights=False, use_rslora=name == "qwen2",
+                             # A GGUF file has one alpha.
+                             alpha_pattern={} if name == "llama" else {"down_proj": 3, "q_proj": 5},
+                             rank_pattern={} if name == "llama" else {"q_proj": 2})
     return peft.get_peft_model(model, config)
 
 
@@ -74,7 +75,7 @@ def make(name, out):
     tokens = torch.randint(0, base.config.get_text_config().vocab_size - 4, (1, TOKENS))
     with torch.no_grad():
         plain = base(tokens, use_cache=False).logits[0]
-        model = make_adapter(base, rank_stable=name == "qwen2").eval()
+        model = make_adapter(base, name).eval()
         for key, parameter in model.named_parameters():
             if "lora_" in key:  # numbers that f16 holds, of a size that changes the output
                 parameter.copy_((torch.randn_like(parameter) * 0.15).half().float())
@@ -85,8 +86,11 @@ def make(name, out):
     shutil.rmtree(folder, ignore_errors=True)
     model.half().save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)
+    config = json.loads((folder / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = name
+    config["target_modules"].sort()
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
     if (source.parent / f"{name}.gguf").exists() and name == "llama":
-        # One alpha and one rank, as GGUF files have.
         write_gguf(folder, base.config.num_attention_heads, base.config.num_key_value_heads)
     golden = {"tokens": tokens[0].tolist(), "rows": ROWS,
               "logits": [[round(x, 6) for x in adapted[row].tolist()] for row in ROWS]}

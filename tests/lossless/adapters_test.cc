@@ -117,19 +117,21 @@ TEST(AdapterBatches, EveryRequestHasTheTextThatItHasAlone) {
   variants.push_back(
       {.speculative = "suffix,max_draft_len=4", .page_size = 5, .batch = 5, .preempt_every = 3});
   variants.push_back({.speculative = "none", .page_size = 16, .batch = 16, .preempt_every = 2, .threads = 1});
+  double temperature = 0;
   for (const Variant& variant : variants) {
     const auto engine = engine_with_adapters(variant);
     ASSERT_NE(engine, nullptr);
-    for (const double temperature : {0.0, 0.9})
-      expect_same(run_alone(temperature), run_together(*engine, temperature, describe(variant)),
-                  describe(variant));
+    expect_same(run_alone(temperature), run_together(*engine, temperature, describe(variant)),
+                describe(variant));
+    temperature = 0.9 - temperature;
   }
 }
 
 // An adapter that leaves while requests use it stays until they end; a prompt of another adapter is never
 // found.
 TEST(AdapterBatches, AdaptersComeAndGoBetweenSteps) {
-  const auto engine = engine_with_adapters({.speculative = "ngram,max_draft_len=4", .batch = 8});
+  const auto engine =
+      engine_with_adapters({.speculative = "ngram,max_draft_len=4", .page_size = 2, .batch = 8});
   ASSERT_NE(engine, nullptr);
   const std::vector<Completion>& alone = run_alone(0);
   Completion first;

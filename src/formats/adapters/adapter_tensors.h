@@ -20,8 +20,8 @@ struct StoredUpdate {
 
 struct AdapterTensors {
   std::string format;  // see AdapterFile
-  std::map<std::string, StoredUpdate>
-      updates;  // by stored names of tensors: "model.layers.0.mlp.up_proj.weight"
+  // By stored names of tensors: "model.layers.0.mlp.up_proj.weight".
+  std::map<std::string, StoredUpdate> updates = {};
 };
 
 // Files are added to `storage`. Errors: see open_adapter().

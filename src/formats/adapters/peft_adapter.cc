@@ -59,23 +59,26 @@ Status check_peft_kind(const JsonObject& root) {
     return root.fail("'peft_type' must be \"LORA\", the kind of adapter that is supported, found " +
                      quote(type.value_or("none")));
   }
-  for (const char* flag : {"use_dora", "lora_bias", "use_qalora"}) {
-    OUTRIDER_TRY(const auto is_set, root.boolean(flag));
-    if (is_set.value_or(false))
-      return root.fail("'" + std::string(flag) + "' is not supported; only plain LoRA is");
+  for (const auto& [key, value] : root.fields()) {
+    // Variants of LoRA have a flag each, of which one changes no more than the scale.
+    bool is_set = false;
+    const bool is_flag = key.starts_with("use_") || key == "lora_bias";
+    if (is_flag && key != "use_rslora" && value.get(is_set) == simdjson::SUCCESS && is_set)
+      return root.fail("'" + std::string(key) + "' is not supported; only plain LoRA is");
   }
   OUTRIDER_TRY(const auto bias, root.string("bias"));
   if (bias.value_or("none") != "none")
     return root.fail("'bias' must be \"none\", found " + quote(*bias) + "; trained biases are not supported");
-  constexpr std::array<const char*, 5> kLists = {"modules_to_save", "target_parameters",
-                                                 "trainable_token_indices", "layer_replication",
-                                                 "alora_invocation_tokens"};
-  for (const char* list : kLists) {
-    const auto value = root.find(list);
+  constexpr std::array<const char*, 8> kParts = {
+      "modules_to_save",   "target_parameters",       "trainable_token_indices",
+      "layer_replication", "alora_invocation_tokens", "arrow_config",
+      "kasa_config",       "monteclora_config"};
+  for (const char* part : kParts) {
+    const auto value = root.find(part);
     if (!value || value->is_null()) continue;
     const bool is_empty = (value->is_array() && value->get_array().value_unsafe().size() == 0) ||
                           (value->is_object() && value->get_object().value_unsafe().size() == 0);
-    if (!is_empty) return root.fail("'" + std::string(list) + "' is not supported; only plain LoRA is");
+    if (!is_empty) return root.fail("'" + std::string(part) + "' is not supported; only plain LoRA is");
   }
   return {};
 }
@@ -93,8 +96,8 @@ Result<PeftConfig> read_peft_config(const JsonObject& root) {
 
 float peft_scale(const PeftConfig& config, std::string_view module, int64_t rank) {
   double alpha = config.alpha;
-  const auto own =
-      std::ranges::find_if(config.alphas, [&](const auto& each) { return matches_module(module, each.first); });
+  const auto own = std::ranges::find_if(config.alphas,
+                                        [&](const auto& each) { return matches_module(module, each.first); });
   if (own != config.alphas.end()) alpha = own->second;
   const auto size = static_cast<double>(rank);
   return static_cast<float>(alpha / (config.is_rank_stable ? std::sqrt(size) : size));

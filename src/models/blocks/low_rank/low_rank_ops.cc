@@ -6,7 +6,6 @@
 namespace outrider {
 namespace {
 
-constexpr Worker kByItself{0, 1};
 constexpr int64_t kTaskRows =
     24;  // two tiles of rows: enough work for a task, small enough to share a prompt
 
@@ -76,8 +75,8 @@ void LowRankOps::reduce(const Task& task, const Product& product, std::byte* pac
                         .packed_x = packed,
                         .y = inner_.data() + task.inner,
                         .rows = task.rows};
-  ops_.kernels().pack_inputs(args, kByItself);
-  ops_.kernels().linear(args, kByItself);
+  ops_.kernels().pack_inputs(args, Worker{});
+  ops_.kernels().linear(args, Worker{});
 }
 
 // y += factor * scale * B inner
@@ -89,8 +88,8 @@ void LowRankOps::expand(const Task& task, const Product& product, float* outputs
                         .packed_x = packed,
                         .y = outputs,
                         .rows = task.rows};
-  ops_.kernels().pack_inputs(args, kByItself);
-  ops_.kernels().linear(args, kByItself);
+  ops_.kernels().pack_inputs(args, Worker{});
+  ops_.kernels().linear(args, Worker{});
   const float scale = task.factor * update.scale;
   for (int64_t row = 0; row < task.rows; ++row) {
     float* y = product.y + (task.row + row) * product.projection.n + update.first_output;

@@ -29,6 +29,7 @@ RANKS = [
 # include its rooms and be included by them, as long as no ring of files comes of it. "*" is every room that is not named.
 ROOMS = {
     "chat_template": [{"jinja"}],
+    "config": [{"foreign"}],
     "cli": [{"reports", "serving"}, {"commands"}, {"program"}],
     "device_kernels": [{"simt"}, {"products", "rows"}, {"attention"}, {"emulated"}],
     "draft_heads": [{"vocabulary"}, {"*"}],

@@ -4,8 +4,8 @@
 
     python tools/make_adapter_goldens.py [out_dir [model...]]        default: tests/data/adapters, MODELS
 
-Needs torch, transformers, peft, numpy and gguf. Per model: a PEFT folder that changes every linear layer outside of
-experts, golden.json with tokens and the logits of some of their rows (f32), and for some adapter.gguf with the same
+Needs torch, transformers, peft, numpy and gguf. Each model has a PEFT folder that changes every linear layer outside of
+experts, and golden.json with tokens and the logits of some of their rows (f32). One has adapter.gguf, too: the same
 numbers as llama.cpp's converter orders them.
 """
 

@@ -51,6 +51,7 @@ _outrider() {
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
         '--logprobs[with --json\: the log-probability of every output token, and of the N likeliest in its place; -1\: none]:N:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
@@ -121,6 +122,7 @@ _outrider() {
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
@@ -171,6 +173,7 @@ _outrider() {
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
@@ -233,6 +236,7 @@ _outrider() {
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
@@ -296,6 +300,7 @@ _outrider() {
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
@@ -349,6 +354,7 @@ _outrider() {
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--max-tokens[tokens of output, at most; chat\: of one answer]:N:_files' \
@@ -408,6 +414,8 @@ _outrider() {
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
+        '--lora-folder[clients may load and unload the adapters in this folder while the server runs]:DIR:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--max-connections[open connections; more are closed]:N:_files' \
@@ -424,6 +432,7 @@ _outrider() {
         '--models-memory[with --models\: memory for all models that are loaded, such as 24G; the one that was used least recently leaves for another; without it nine tenths of what is free at the start]:SIZE:_files' \
         '--no-log-routes[routes whose requests get no line in the log, as in /health,/metrics; may be repeated]:ROUTES:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--otlp-traces-endpoint[send a trace of every request to this collector of OpenTelemetry, such as http\://127.0.0.1\:4318]:URL:_files' \
         '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
         '--page-size[tokens per page of the KV cache]:N:_files' \
         '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
@@ -438,6 +447,7 @@ _outrider() {
         '--remote-drafting[verify for clients that draft elsewhere\: outrider generate or chat --server]' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--request-timeout[a request that takes longer ends with an error (504 request_timeout); 0\: it may take any time]:SECONDS:_files' \
+        '--requests-per-minute-per-key[requests that one key may begin in a minute; more are refused with 429; 0\: any number]:N:_files' \
         '--response-memory[memory for the conversations of /v1/responses; the oldest are forgotten; 0 keeps none]:MIB:_files' \
         '--root-path[a path that a proxy leaves before the own paths of the server, as in /llm; paths without it are served, too]:PATH:_files' \
         '--served-model-name[the model'\''s names in the API, separated by commas; answers have the first one; without it the name of its folder or file]:NAME:_files' \
@@ -450,6 +460,7 @@ _outrider() {
         '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
+        '--tokens-per-minute-per-key[tokens of prompts and outputs that one key may have in a minute; 0\: any number]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \

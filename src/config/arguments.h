@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 #include "config/settings.h"
 #include "outrider/result.h"
 

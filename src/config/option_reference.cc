@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 #include "config/methods.h"
 #include "config/option_table.h"
 #include "config/speculative_key_table.h"

@@ -5,12 +5,15 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "config/option_groups.h"
 #include "config/option_readers.h"
 
 namespace outrider {
 namespace {
 
+using namespace option_groups;
 using S = Settings;
 using Engine = EngineOptions;
 using Type = OptionType;
@@ -45,22 +48,6 @@ constexpr unsigned kRuns = kDecodes | kBenches | kScore | kServe;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
 constexpr unsigned kPromptSets = kBench | kBenchBatch | kBenchDrafters | kVerify | kDoctor;
 constexpr unsigned kAnswersJson = (kEvery & ~(kChat | kServe)) | kQuantize | kPull | kModels | kProcesses;
-
-constexpr std::string_view kModel = "Model";
-constexpr std::string_view kInput = "Input";
-constexpr std::string_view kMeasure = "Measurement";
-constexpr std::string_view kSampling = "Sampling";
-constexpr std::string_view kLength = "Length and stopping";
-constexpr std::string_view kSpeculation = "Speculation";
-constexpr std::string_view kMachine = "Machine";
-constexpr std::string_view kServing = "Serving";
-constexpr std::string_view kOutput = "Output";
-
-constexpr double kMaxTokens = 1 << 24;
-constexpr double kMaxOutput = int64_t{1} << 31;  // clients write the greatest int for "no limit"
-constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
-constexpr double kMaxSeed = 9.2e18;  // below 2^63, so that seeds are whole numbers everywhere
-constexpr double kNoEnd = 9223372036854775808.0;
 
 // One option is a few lines, so that the table can be read as one. OpenAI documents narrower ranges for some
 // fields of requests than programs and people use elsewhere, and clients test for its errors: these rows have
@@ -451,52 +438,6 @@ const OptionRow kOptions[] = {
     {.name = "ignore-eos", .group = kLength, .commands = kDecodes,
      .member = member<&Request::ignore_eos>(),
      .help = "go on after the model's end-of-text token", .http = {"ignore_eos"}},
-    // Parameters of requests that no command has.
-    {.name = "min-tokens", .group = kLength, .member = member<&Request::rules, &TokenRules::min_tokens>(),
-     .help = "tokens before a stop token or stop text may end the output", .range = {0, kMaxOutput},
-     .http = {"min_tokens"}},
-    {.name = "stop-token-ids", .group = kLength, .member = member<&Request::stop_tokens>(),
-     .help = "tokens that end the output, beside the model's own", .range = {0, kMaxInt},
-     .http = {"stop_token_ids"}, .noun = "token ids"},
-    {.name = "allowed-token-ids", .group = kSampling, .member = member<&Request::rules, &TokenRules::allowed>(),
-     .help = "the only tokens that may appear", .range = {0, kMaxInt}, .http = {"allowed_token_ids"},
-     .noun = "token ids"},
-    {.name = "forbidden-token-ids", .group = kSampling, .member = read_by<read_forbidden, Request>(Type::kTextList),
-     .help = "sequences of token ids that may not appear, as in 1,2"},
-    {.name = "prediction-token-ids", .group = kSpeculation, .member = member<&Request::prediction>(),
-     .help = "text that much of the output should repeat: drafts come from it", .range = {0, kMaxInt},
-     .noun = "token ids"},
-    {.name = "prompt-logprobs", .group = kOutput, .member = member<&Request::prompt_logprobs>(),
-     .help = "log-probabilities of the prompt's tokens, and of the N likeliest in place of each; -1: none",
-     .range = {-1, Request::kMaxLogprobs}, .http = {"prompt_logprobs", NumberRange{0, Request::kMaxLogprobs}}},
-    {.name = "skip-special-tokens", .group = kOutput, .member = member<&Request::skip_special>(),
-     .help = "control tokens give no text", .http = {"skip_special_tokens"}},
-    {.name = "sample-index", .group = kSampling, .member = member<&Request::sample_index>(),
-     .help = "number of this answer among several to one prompt; each has its own randomness",
-     .range = {0, kMaxTokens}},
-    {.name = "adapters", .group = kMachine, .member = read_by<read_request_adapters, Request>(Type::kTextList),
-     .help = "names of the adapters to use, each perhaps with :SCALE behind it; without it the engine's defaults"},
-    {.name = "cache-scope", .group = kMachine, .member = member<&Request::cache_scope>(),
-     .help = "cached prompts are shared within a scope only", .range = {0, kNoEnd}},
-    // 0 stands for the engine's limit; over HTTP the field is left out for this.
-    {.name = "speculation", .group = kSpeculation, .member = member<&Request::speculation, &RequestSpeculation::enabled>(),
-     .help = "false: the request is decoded plainly", .http = {"speculative.enabled"}},
-    {.name = "policy", .group = kSpeculation, .member = named<kPolicies, &Request::speculation, &RequestSpeculation::is_auto>(),
-     .help = "auto: measured costs decide how much is drafted; fixed: every step drafts all of it"},
-    {.name = "max-draft-tokens", .group = kSpeculation,
-     .member = member<&Request::speculation, &RequestSpeculation::max_draft_tokens>(),
-     .help = "drafted tokens of a step, at most", .range = {0, 1024}, .http = {"speculative.budget", NumberRange{1, 1024}}},
-    {.name = "max-draft-len", .group = kSpeculation,
-     .member = member<&Request::speculation, &RequestSpeculation::max_draft_len>(),
-     .help = "drafted tokens of a path, at most", .range = {0, kMaxDraftLen},
-     .http = {"speculative.max_draft_len", NumberRange{1, kMaxDraftLen}}},
-    {.name = "max-children", .group = kSpeculation,
-     .member = member<&Request::speculation, &RequestSpeculation::max_children>(),
-     .help = "drafted continuations of one token, at most; 1: chains", .range = {0, 64},
-     .http = {"speculative.max_children", NumberRange{1, 64}}},
-    {.name = "methods", .group = kSpeculation, .member = member<&Request::speculation, &RequestSpeculation::methods>(),
-     .help = "the drafters that draft, by name, among the drafters that the engine was opened with",
-     .http = {"speculative.method"}},
     {.name = "speculative", .metavar = "CONFIG", .group = kSpeculation, .commands = kDecodes | kServe,
      .brief_commands = (kDecodes & ~kBenchDrafters) | kServe, .member = Type::kSpeculation,
      .help = "method,key=value,... or a YAML or JSON file: auto, none, ngram, draft_target, ...; keys are listed "
@@ -596,6 +537,14 @@ const OptionRow kOptions[] = {
 
 }  // namespace
 
-std::span<const OptionRow> option_table() { return kOptions; }
+std::span<const OptionRow> option_table() {
+  static const std::vector<OptionRow> all = [] {
+    std::vector<OptionRow> rows(std::begin(kOptions), std::end(kOptions));
+    const std::span<const OptionRow> parameters = parameter_table();
+    rows.insert(rows.end(), parameters.begin(), parameters.end());
+    return rows;
+  }();
+  return all;
+}
 
 }  // namespace outrider

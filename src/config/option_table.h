@@ -70,6 +70,8 @@ struct OptionRow {
 
 // A (command, name) pair occurs once.
 std::span<const OptionRow> option_table();
+// The rows at its end: parameters of requests that no command has.
+std::span<const OptionRow> parameter_table();
 
 // The row of a request parameter by its name in C and Python, such as "max_tokens"; null: no such parameter.
 const OptionRow* find_parameter(std::string_view name);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "config/config_tree.h"
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 #include "config/message_text.h"
 #include "config/option_table.h"
 #include "config/option_value.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "config/option_value.h"

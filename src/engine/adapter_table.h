@@ -32,7 +32,7 @@ class HeldAdapter {
 struct AdapterUse {
   std::vector<std::shared_ptr<const HeldAdapter>> held;
   std::vector<ScaledAdapter> scaled;  // as passes name them
-  // What keeps cached entries of other adapters apart: `scope` where there are none.
+  // The scope of cached entries, which keeps entries of other adapters apart; `scope` where there are none.
   uint64_t scope_within(uint64_t scope) const;
 };
 

@@ -39,7 +39,7 @@ class Sequence {
 
   RequestId id() const { return id_; }
   const Request& request() const { return request_; }
-  // Of cached entries: the request's and its adapters'.
+  // The scope of its cached entries, by its request and its adapters.
   uint64_t scope() const { return scope_; }
   std::span<const TokenId> tokens() const { return tokens_; }  // prompt and output
   int64_t prompt_length() const { return static_cast<int64_t>(request_.prompt.size()); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read of an adapter's files, and what is refused.
+// The reading of an adapter's files, and the refusals.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -22,7 +22,7 @@
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 #include "config/message_text.h"
 #include "config/option_table.h"
 #include "config/option_value.h"

@@ -186,7 +186,8 @@ uint64_t adapter_fingerprint(const AdapterFile& adapter) {
   return fingerprint.value();
 }
 
-Result<AdapterFile> arrange_updates(const AdapterTensors& tensors, const ModelConfig& config, ModelStorage* storage) {
+Result<AdapterFile> arrange_updates(const AdapterTensors& tensors, const ModelConfig& config,
+                                    ModelStorage* storage) {
   OUTRIDER_RETURN_IF_ERROR(check_pairs(tensors));
   const AdapterLayout layout = adapter_layout(*find_family(config.family), tensors.format == "gguf");
   UpdateFinder finder(tensors, config, layout, storage);

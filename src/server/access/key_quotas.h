@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// What each key may take in a minute. A key starts with a minute's worth and gets it back evenly. Tokens
+// Bounds what each key takes in a minute. A key starts with a minute's worth and gets it back evenly. Tokens
 // count when a call ends, so a key may be in debt for a while. Times are now_ms()'s.
 class KeyQuotas {
  public:

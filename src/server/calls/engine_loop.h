@@ -56,8 +56,8 @@ class EngineLoop {
   void submit(CallNumber call, std::vector<Request> requests, bool wants_traces);
   // Offers the next tree of a call with one request (Engine::offer()).
   void offer(CallNumber call, TokenTree tree);
-  // Runs a task on the engine's thread between two steps, and waits for it, on another thread. Error: that of
-  // the task; kResource: the thread has ended or ends.
+  // Runs a task on the engine's thread between two steps, and waits for it, on another thread. Errors of the
+  // task, and kResource: the thread has ended or ends.
   Status run_between_steps(std::function<Status(Engine&)> task);
   // Cancels the requests of a call before the next step. Their last updates still arrive. Unknown calls are
   // ignored. False: there is no memory for the order.

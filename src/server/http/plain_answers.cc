@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "config/option_table.h"
-#include "server/api/answers/adapter_routes.h"
+#include "server/api/adapter_routes.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/json_writer.h"
 #include "server/api/ollama/ollama_models.h"

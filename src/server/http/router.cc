@@ -6,7 +6,7 @@
 
 #include "base/quote.h"
 #include "remote/protocol/messages.h"
-#include "server/api/answers/adapter_routes.h"
+#include "server/api/adapter_routes.h"
 #include "server/api/answers/text_routes.h"
 #include "server/api/ollama/ollama_calls.h"
 #include "server/api/ollama/ollama_models.h"

@@ -6,6 +6,18 @@
 
 namespace outrider {
 
+int64_t PackedUpdates::bytes() const {
+  int64_t bytes = a.bytes();
+  for (const Expansion& expansion : expansions) bytes += expansion.b.bytes();
+  return bytes;
+}
+
+int64_t PackedUpdates::operations() const {
+  int64_t operations = a.n * a.k;
+  for (const Expansion& expansion : expansions) operations += expansion.b.n * expansion.b.k;
+  return operations;
+}
+
 AdapterSet::AdapterSet(const KernelTable& kernels, std::vector<const Projection*> products)
     : kernels_(kernels) {
   for (const Projection* product : products) {
@@ -18,7 +30,7 @@ AdapterSet::AdapterSet(const KernelTable& kernels, std::vector<const Projection*
 }
 
 Result<int32_t> AdapterSet::add(const AdapterFile& file) {
-  Updates packed;
+  std::map<const Projection*, std::vector<Placed>> placed;
   for (const LowRankUpdate& update : file.updates) {
     const auto [begin, end] = places_.equal_range(update.matrix);
     if (begin == end) {
@@ -27,47 +39,63 @@ Result<int32_t> AdapterSet::add(const AdapterFile& file) {
           ", and matrices of this kind take no adapters: experts, routers, the output head and the "
           "inner products of latent attention do not");
     }
-    for (auto place = begin; place != end; ++place) {
-      PackedUpdate one{.first_output = place->second.first_output, .scale = update.scale};
-      OUTRIDER_TRY(one.a, pack(update.a));
-      OUTRIDER_TRY(one.b, pack(update.b));
-      packed[place->second.product].push_back(std::move(one));
-    }
+    for (auto place = begin; place != end; ++place)
+      placed[place->second.product].push_back({&update, place->second.first_output});
   }
-  auto free = std::ranges::find_if(adapters_, &Updates::empty);
+  Adapter packed;
+  for (const auto& [product, updates] : placed) {
+    OUTRIDER_TRY(packed[product], pack(updates));
+  }
+  auto free = std::ranges::find_if(adapters_, &Adapter::empty);
   if (free == adapters_.end()) free = adapters_.emplace(free);
   *free = std::move(packed);
   return static_cast<int32_t>(free - adapters_.begin());
 }
 
+Result<PackedUpdates> AdapterSet::pack(std::span<const Placed> placed) const {
+  PackedUpdates packed;
+  std::vector<TensorView> parts;
+  int64_t rank = 0;
+  for (const Placed& one : placed) {
+    PackedUpdates::Expansion expansion{
+        .first_rank = rank, .first_output = one.first_output, .scale = one.update->scale};
+    OUTRIDER_TRY(expansion.b, pack_matrix({&one.update->b, 1}));
+    packed.expansions.push_back(std::move(expansion));
+    parts.push_back(one.update->a);
+    rank += one.update->a.rows();
+  }
+  OUTRIDER_TRY(packed.a, pack_matrix(parts));
+  return packed;
+}
+
 // Numbers of 16 bits stay so where the products read them exactly, with inputs and sums in f32.
-Result<PackedMatrix> AdapterSet::pack(const TensorView& view) const {
-  DType type = view.dtype == DType::kF16 || view.dtype == DType::kBF16 ? view.dtype : DType::kF32;
-  OUTRIDER_TRY(PackedMatrix matrix, kernels_.layout({{&view, 1}, type}));
+Result<PackedMatrix> AdapterSet::pack_matrix(std::span<const TensorView> parts) const {
+  DType type = parts.front().dtype;
+  const bool is_short = type == DType::kF16 || type == DType::kBF16;
+  if (!is_short || !std::ranges::all_of(parts, [&](const TensorView& part) { return part.dtype == type; }))
+    type = DType::kF32;
+  OUTRIDER_TRY(PackedMatrix matrix, kernels_.layout({parts, type}));
   if (matrix.inputs != InputLayout::kF32 && matrix.inputs != InputLayout::kF32Tiles) {
     type = DType::kF32;
-    OUTRIDER_TRY(matrix, kernels_.layout({{&view, 1}, type}));
+    OUTRIDER_TRY(matrix, kernels_.layout({parts, type}));
   }
   OUTRIDER_RETURN_IF_ERROR(allocate(matrix));
-  kernels_.pack({{&view, 1}, type}, matrix, {0, 1});
+  kernels_.pack({parts, type}, matrix, {0, 1});
   return matrix;
 }
 
 void AdapterSet::remove(int32_t adapter) { adapters_[static_cast<size_t>(adapter)].clear(); }
 
-std::span<const PackedUpdate> AdapterSet::updates(int32_t adapter, const Projection& product) const {
-  const Updates& updates = adapters_[static_cast<size_t>(adapter)];
+const PackedUpdates* AdapterSet::updates(int32_t adapter, const Projection& product) const {
+  const Adapter& updates = adapters_[static_cast<size_t>(adapter)];
   const auto found = updates.find(&product);
-  if (found == updates.end()) return {};
-  return found->second;
+  return found == updates.end() ? nullptr : &found->second;
 }
 
 int64_t AdapterSet::bytes() const {
   int64_t bytes = 0;
-  for (const Updates& adapter : adapters_) {
-    for (const auto& [product, updates] : adapter) {
-      for (const PackedUpdate& update : updates) bytes += update.a.bytes() + update.b.bytes();
-    }
+  for (const Adapter& adapter : adapters_) {
+    for (const auto& [product, updates] : adapter) bytes += updates.bytes();
   }
   return bytes;
 }

@@ -14,12 +14,21 @@
 
 namespace outrider {
 
-// The update of some outputs of a product, packed: outputs first_output and up get scale * B (A x) added.
-struct PackedUpdate {
-  PackedMatrix a = {};  // [rank, k]
-  PackedMatrix b = {};  // [n, rank]
-  int64_t first_output = 0;
-  float scale = 1;
+// The updates of one product by one adapter, packed: W x becomes W x + scale * B (A x) for some of its
+// outputs.
+struct PackedUpdates {
+  struct Expansion {
+    PackedMatrix b = {};  // [outputs, rank]
+    int64_t first_rank = 0;
+    int64_t first_output = 0;
+    float scale = 1;
+  };
+  PackedMatrix a = {};  // [sum of ranks, k]: the A of all expansions
+  std::vector<Expansion> expansions = {};
+
+  int64_t bytes() const;
+  // Multiplications for one row.
+  int64_t operations() const;
 };
 
 // The adapters of a model, packed for the products that they change.
@@ -34,21 +43,27 @@ class AdapterSet {
   // Gives its memory back. No later row may name it.
   void remove(int32_t adapter);
 
-  // The updates of a product by an adapter; empty: it does not change the product.
-  std::span<const PackedUpdate> updates(int32_t adapter, const Projection& product) const;
+  // The updates of a product by an adapter; null: it does not change the product.
+  const PackedUpdates* updates(int32_t adapter, const Projection& product) const;
   int64_t bytes() const;  // of all adapters
 
  private:
-  using Updates = std::map<const Projection*, std::vector<PackedUpdate>>;
+  using Adapter = std::map<const Projection*, PackedUpdates>;
   struct Place {
     const Projection* product = nullptr;
     int64_t first_output = 0;
   };
-  Result<PackedMatrix> pack(const TensorView& view) const;
+  // An update and where it goes.
+  struct Placed {
+    const LowRankUpdate* update = nullptr;
+    int64_t first_output = 0;
+  };
+  Result<PackedUpdates> pack(std::span<const Placed> placed) const;
+  Result<PackedMatrix> pack_matrix(std::span<const TensorView> parts) const;
 
   const KernelTable& kernels_;
   std::multimap<std::string, Place, std::less<>> places_;  // by names of matrices; keys may be values, too
-  std::vector<Updates> adapters_;                          // an empty one has been removed
+  std::vector<Adapter> adapters_;                          // an empty one has been removed
 };
 
 }  // namespace outrider

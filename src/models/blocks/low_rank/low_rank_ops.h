@@ -35,25 +35,37 @@ class LowRankOps {
   void run(const Product& product);
 
  private:
-  // An update of some rows: the unit that workers take.
+  // The updates of some rows by one adapter.
   struct Task {
-    const PackedUpdate* update = nullptr;
+    const PackedUpdates* updates = nullptr;
     float factor = 1;
     int64_t row = 0;
     int64_t rows = 0;
-    int64_t inner = 0;  // place of A x [rows, rank] in inner_
+    int64_t inner = 0;  // place of A x [rows, sum of ranks] in inner_
   };
-  // The tasks of one round: no two of them add to one output.
+  // A part of a task: the outputs that a worker of so many would compute.
+  struct Piece {
+    const Task& task;
+    Worker share;
+    float* outputs = nullptr;     // room for B (A x) and for its inputs
+    std::byte* packed = nullptr;  // room for inputs in the form that products read
+  };
+
+  // Lists the tasks of one round, of which no two add to one output; returns the multiplications.
   int64_t list_tasks(const Product& product, size_t round);
-  void reserve(const Product& product, int64_t inner);
-  void reduce(const Task& task, const Product& product, std::byte* packed);
-  void expand(const Task& task, const Product& product, float* outputs, std::byte* packed);
+  void reserve(const Product& product);
+  // Runs work(piece) for all pieces of the tasks on all workers, or here where that is quicker.
+  template <typename Work>
+  void for_each_piece(int64_t operations, Work&& work);
+  void reduce(const Piece& piece, const Product& product);
+  void expand(const Piece& piece, const Product& product);
 
   LayerOps& ops_;
   std::vector<Task> tasks_;
+  int64_t inner_size_ = 0;
   Scratch inner_;    // A x of all tasks
-  Scratch outputs_;  // [workers, rows of a task, n]: B (A x)
-  Scratch packed_;   // [workers, numbers]: inputs in the form that the products read
+  Scratch outputs_;  // [workers, numbers]
+  Scratch packed_;   // [workers, numbers]
   int64_t output_stride_ = 0, packed_stride_ = 0;
 };
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "server/api/adapter_fields.h"
 #include "server/api/field_rules.h"
-#include "server/api/requests/adapter_fields.h"
 #include "server/api/requests/chat_messages.h"
 #include "server/api/requests/common_fields.h"
 #include "server/api/requests/fill_in_middle.h"

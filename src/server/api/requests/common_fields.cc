@@ -6,7 +6,7 @@
 
 #include "base/quote.h"
 #include "config/option_table.h"
-#include "server/api/requests/adapter_fields.h"
+#include "server/api/adapter_fields.h"
 #include "server/api/requests/output_form.h"
 #include "server/api/requests/speculative_fields.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests with different adapters in one batch: each has the text and the log-probabilities that it has
-// alone and without drafts, whatever drafts for it, however its pages lie and come back.
+// by itself and without drafts, whatever drafts for it, however its pages lie and come back.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/api/requests/adapter_fields.h"
+#include "server/api/adapter_fields.h"
 
 #include <utility>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/foreign_tables.h"
+#include "config/foreign/foreign_tables.h"
 #include "outrider/result.h"
 
 namespace outrider {

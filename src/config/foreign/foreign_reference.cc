@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 #include "config/option_value.h"
 
 namespace outrider {
@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::string_view kIntroductionText =
     "# Coming from another system?\n\n"
-    "<!-- Written by `outrider options foreign`; change src/config/foreign_names.cc and foreign_tables.cc "
-    "instead. -->\n\n"
+    "<!-- Written by `outrider options foreign`; change src/config/foreign/ instead. -->\n\n"
     "Configuration files and command lines of TensorRT-LLM, vLLM, llama.cpp and SGLang are read as they are. "
     "Names\n"
     "with a counterpart work. Names without a meaning here are taken with a line on standard error that "

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// [{"id", "name", "path", "scale"}], where scale is that of requests that choose no adapters.
+// [{"id", "name", "path", "scale"}], where requests that choose no adapters have this scale.
 std::string adapters_body(const ServedModel& model);
 
 // {"lora_name", "lora_path"}, the path within the folder of --lora-folder

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <iterator>
 #include <vector>
 
-#include "config/foreign_tables.h"
+#include "config/foreign/foreign_tables.h"
 #include "config/message_text.h"
 #include "config/option_value.h"
 

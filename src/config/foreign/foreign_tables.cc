@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/foreign_tables.h"
+#include "config/foreign/foreign_tables.h"
 
 namespace outrider {
 namespace {

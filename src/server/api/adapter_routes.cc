@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/api/answers/adapter_routes.h"
+#include "server/api/adapter_routes.h"
 
 #include <utility>
 #include <vector>
 
+#include "server/api/adapter_fields.h"
 #include "server/api/json_writer.h"
-#include "server/api/requests/adapter_fields.h"
 #include "server/api/served_adapters.h"
 
 namespace outrider {

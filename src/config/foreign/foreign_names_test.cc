@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations and commands of other systems' documentation (tests/data/peer_configs) mean what their first
 // lines say in our own words.
-#include "config/foreign_names.h"
+#include "config/foreign/foreign_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

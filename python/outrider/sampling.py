@@ -96,6 +96,8 @@ class SamplingParams:
         methods: the names of the drafters that draft, among the drafters that the engine was opened with.
         prediction: text, or token ids, that much of the output should repeat, such as the file to be edited:
             drafts come from it.
+        adapters: names of the LoRA adapters to use, each perhaps with ":SCALE" behind it; none of them where the
+            list is empty. Without it the engine's defaults.
     """
 
     temperature: Optional[float] = None
@@ -138,6 +140,7 @@ class SamplingParams:
     max_children: Optional[int] = None
     methods: Optional[Sequence[str]] = None
     prediction: Union[str, Sequence[int], None] = None
+    adapters: Union[str, Sequence[str], None] = None
 
     def __init__(self, **arguments: Any) -> None:
         names = {field.name: field.default for field in dataclasses.fields(self)}
@@ -168,6 +171,8 @@ class SamplingParams:
         for name in ("stop_token_ids", "allowed_token_ids"):
             if getattr(self, name):
                 found.append((name, [",".join(str(operator.index(token)) for token in getattr(self, name))]))
+        if self.adapters is not None:
+            found.append(("adapters", _texts(self.adapters) or ["none"]))
         if self.methods:
             found.append(("methods", _texts(self.methods)))
         if self.prediction:

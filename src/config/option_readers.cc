@@ -144,6 +144,7 @@ std::string adapters_text(const Settings& settings) {
 
 Status read_request_adapters(Request& request, const OptionValue& value) {
   request.adapters.emplace();
+  if (value.texts == std::vector<std::string>{"none"}) return {};
   for (const std::string& given : value.texts) {
     std::string name = given;
     const std::optional<double> scale = take_scale(name);

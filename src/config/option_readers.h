@@ -53,7 +53,7 @@ Status read_memory(Settings& settings, const OptionValue& value);  // "800M"
 Status read_adapters(Settings& settings, const OptionValue& value);
 std::string adapters_text(const Settings& settings);
 Status read_request_adapters(Request& request,
-                             const OptionValue& value);  // "NAME" or "NAME:SCALE" in each text
+                             const OptionValue& value);  // "NAME" or "NAME:SCALE" in each text, or "none"
 Status read_models_memory(Settings& settings, const OptionValue& value);
 std::string models_memory_text(const Settings& settings);
 Status read_row_counts(Settings& settings, const OptionValue& value);  // "1,8,16x3"

@@ -39,7 +39,7 @@ const OptionRow kParameters[] = {
      .help = "number of this answer among several to one prompt; each has its own randomness",
      .range = {0, kMaxTokens}},
     {.name = "adapters", .group = kMachine, .member = read_by<read_request_adapters, Request>(Type::kTextList),
-     .help = "names of the adapters to use, each perhaps with :SCALE behind it; without it the engine's defaults"},
+     .help = "names of the adapters to use, each perhaps with :SCALE behind it; none: no adapter; without it the engine's defaults"},
     {.name = "cache-scope", .group = kMachine, .member = member<&Request::cache_scope>(),
      .help = "cached prompts are shared within a scope only", .range = {0, kNoEnd}},
     // 0 stands for the engine's limit; over HTTP the field is left out for this.

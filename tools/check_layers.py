@@ -39,6 +39,7 @@ ROOMS = {
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_portable", "avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
+    "kv": [{"disk"}],
     "models": [{"sharding"}, {"weights"}, {"backend"}, {"blocks"}, {"team"}],
     "models/backend": [{"host"}, {"device"}, {"*"}],
     "models/blocks": [{"dense_mlp", "low_rank"}, {"*"}],

@@ -166,6 +166,13 @@ class Drafter {
 
   virtual void end(uint64_t sequence);
 
+  // Where the engine keeps its cache on disk (EngineOptions::prompt_cache), a drafter may keep its own there.
+  // The first brings back what there is of a text that is about to begin, for about that long, and holds it
+  // until begin() or the next call for another sequence. True: more is left, and the call is to be repeated.
+  virtual bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms);
+  // Saves a part of what is not saved yet: what is complete, or anything. False: nothing is left.
+  virtual bool save(bool everything);
+
   virtual DrafterMemory memory() const { return {}; }
 };
 

@@ -64,6 +64,9 @@ struct EngineOptions {
   WeightPrecision weights = WeightPrecision::kAuto;
   std::filesystem::path cache_dir;     // folder that keeps measured costs from run to run; empty: none
   std::filesystem::path packed_cache;  // folder for packed weights, which later starts map; empty: none
+  std::filesystem::path prompt_cache;  // folder for cached pages and states, which later starts read; empty:
+                                       // none
+  int64_t prompt_cache_size = int64_t{8} << 30;  // bytes of that folder; the longest unused files go first
   int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
                              // every pass; 0: all weights are in memory
   ComputeDevice device = ComputeDevice::kAuto;
@@ -166,6 +169,7 @@ struct Request {
   uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
   // Adapters whose updates are added in this order; empty: none. Unset: the engine's defaults.
   std::optional<std::vector<RequestAdapter>> adapters = {};
+  int slot = -1;  // remembers its text when it ends (Engine::save_slot); -1: the engine chooses one
   // Masks the target's distribution and prunes drafts. No other request may use the same object.
   std::shared_ptr<TokenConstraint> constraint = {};
 };
@@ -335,7 +339,8 @@ class Engine {
   void offer(RequestId id, TokenTree tree);
 
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
-  // idle: no request is left, or all that are left wait for an offered tree. Throws if layers cannot be read
+  // idle: no request is left, or all that are left wait for an offered tree, and nothing is left to be saved
+  // (EngineOptions::prompt_cache), of which an idle step saves a part. Throws if layers cannot be read
   // (EngineOptions::memory_limit), there is no memory, a sink throws or a rank has ended. The requests that
   // ran then end with FinishReason::kError, and the others go on where is_usable() holds.
   bool step();
@@ -351,6 +356,19 @@ class Engine {
 
   // Natural log-probability of every token given the tokens before it; 0 for the first, which has none.
   Result<std::vector<double>> score(std::span<const TokenId> tokens);
+
+  // Slots, numbered below EngineOptions::max_batch, remember the texts of requests that have ended. The next
+  // two copy what the cache has of such a text, in whole pages, to a file and from one back into cache and
+  // slot; nothing else is computed meanwhile. A text is remembered for its cache scope only. Errors: no such
+  // slot, errors of the file system, kInput: a file that is damaged or of another model.
+  struct SlotFile {
+    int64_t tokens = 0;
+    int64_t bytes = 0;  // of the file
+  };
+  Result<SlotFile> save_slot(int slot, uint64_t scope, const std::filesystem::path& file);
+  Result<SlotFile> restore_slot(int slot, uint64_t scope, const std::filesystem::path& file);
+  // Forgets the text, and the pages of it that no running request uses. Returns its tokens.
+  Result<int64_t> erase_slot(int slot, uint64_t scope);
 
   // Pages not in use by any sequence; equal to the pool's size when idle (pages kept for prefix reuse
   // included).

@@ -159,6 +159,15 @@ Status read_memory(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status read_prompt_cache_size(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.engine.prompt_cache_size, parse_size(value.text()));
+  return {};
+}
+
+std::string prompt_cache_size_text(const Settings& settings) {
+  return fmt::format("{}M", settings.engine.prompt_cache_size >> 20);
+}
+
 Status read_models_memory(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.server.models_memory, parse_size(value.text()));
   return {};

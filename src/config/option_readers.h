@@ -54,6 +54,8 @@ Status read_adapters(Settings& settings, const OptionValue& value);
 std::string adapters_text(const Settings& settings);
 Status read_request_adapters(Request& request,
                              const OptionValue& value);  // "NAME" or "NAME:SCALE" in each text, or "none"
+Status read_prompt_cache_size(Settings& settings, const OptionValue& value);
+std::string prompt_cache_size_text(const Settings& settings);
 Status read_models_memory(Settings& settings, const OptionValue& value);
 std::string models_memory_text(const Settings& settings);
 Status read_row_counts(Settings& settings, const OptionValue& value);  // "1,8,16x3"

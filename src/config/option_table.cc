@@ -100,6 +100,12 @@ const OptionRow kOptions[] = {
      .member = read_by<read_adapters, S>(Type::kTextList, adapters_text),
      .help = "a LoRA adapter: a folder of PEFT or a GGUF file, perhaps with :SCALE behind it. With a name only requests "
              "that choose it use it, without one all do; may be given again"},
+    {.name = "prompt-cache", .metavar = "DIR", .group = kModel, .commands = kChats,
+     .member = member<&S::engine, &Engine::prompt_cache>(),
+     .help = "folder for what prompts and answers have computed: later starts read it where a prompt begins alike"},
+    {.name = "prompt-cache-size", .metavar = "SIZE", .group = kModel, .commands = kChats,
+     .member = read_by<read_prompt_cache_size, S>(Type::kText, prompt_cache_size_text),
+     .help = "most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first"},
     {.name = "memory", .metavar = "SIZE", .group = kModel, .commands = kRuns | kInspect,
      .brief_commands = kInspect, .member = read_by<read_memory, S>(),
      .help = "most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every "
@@ -152,6 +158,9 @@ const OptionRow kOptions[] = {
      .member = member<&S::server, &ServerOptions::idle_unload>(),
      .help = "with --models: a model without requests for this long is unloaded; 0: only where memory is needed",
      .range = {0, 1e7}},
+    {.name = "slot-folder", .metavar = "DIR", .group = kServing, .commands = kServe,
+     .member = member<&S::server, &ServerOptions::slot_folder>(),
+     .help = "folder where POST /slots/{id}?action=save keeps the text of a slot by name, and restore finds it"},
     {.name = "pin-model", .metavar = "MODEL", .group = kServing, .commands = kServe,
      .member = member<&S::server, &ServerOptions::pinned>(),
      .help = "with --models: load this model at the start and keep it; may be repeated"},

@@ -167,6 +167,7 @@ struct ServerOptions {
   std::filesystem::path adapter_folder;  // of adapters that clients may load; empty: they may not
   std::string models;                    // several: "all", a folder, or a list; empty: one model
   int64_t models_memory = 0;             // bytes for the engines of several models; 0: what is free
+  std::filesystem::path slot_folder;     // where clients may keep texts by name; empty: nowhere
   double idle_unload = 0;           // seconds without requests, after which a model is unloaded; 0: never
   std::vector<std::string> pinned;  // models of several that stay loaded
 };

@@ -15,4 +15,14 @@ Result<const HeadFile*> DrafterContext::head_for(const SpeculativeOptions& optio
   return head;
 }
 
+std::unique_ptr<KvDisk> DrafterContext::open_disk(KvCache& cache, Method method,
+                                                  const ModelFile& file) const {
+  const std::optional<std::string> contents = disk ? file.contents_name() : std::nullopt;
+  if (!contents) return nullptr;
+  KvDisk::Options options = *disk;
+  options.identity += "drafter " + std::string(method_name(method)) + " " +
+                      std::string(weights ? dtype_name(*weights) : "as stored") + "\n" + *contents;
+  return std::make_unique<KvDisk>(&cache, options);
+}
+
 }  // namespace outrider

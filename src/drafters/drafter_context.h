@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "drafters/draft_files.h"
 #include "kernels/kernel_table.h"
+#include "kv/disk/kv_disk.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
 #include "outrider/result.h"
@@ -51,12 +52,16 @@ struct DrafterContext {
   std::filesystem::path target_path = {};
   const DraftFiles* files = nullptr;  // null: the method drafts with none
   std::string_view device = {};       // see ModelOptions
+  // Where the target's cache is kept on disk; its identity is the target's. nullopt: nowhere.
+  std::optional<KvDisk::Options> disk = {};
 
   ModelOptions model_options() const {
     return {.kernels = kernels, .pool = pool, .weights = weights, .device = device};
   }
   // The head that the options name. Errors: they name none; it is another method's or another target's.
   Result<const HeadFile*> head_for(const SpeculativeOptions& options) const;
+  // Keeps the drafter's own cache there, too, where its files can be told from others; null: nowhere.
+  std::unique_ptr<KvDisk> open_disk(KvCache& cache, Method method, const ModelFile& file) const;
   // The traits of a drafter of that head which reads so many numbers per token.
   StateTraits states_of(int64_t size) const { return {.size = size, .head = head_fingerprint(*files->head)}; }
 };

@@ -13,10 +13,13 @@
 #include "engine/engine_parts.h"
 #include "engine/guarded_call.h"
 #include "engine/request_checks.h"
+#include "engine/saved_prompts.h"
 #include "engine/scheduler.h"
 #include "engine/scoring.h"
+#include "engine/slot_texts.h"
 #include "engine/step.h"
 #include "engine/step/retire.h"
+#include "kv/disk/text_file.h"
 #include "models/weights/layer_stream.h"
 #include "ranks/communicator.h"
 
@@ -35,8 +38,12 @@ int64_t known_tokens(Drafter& drafter, const Sequence& sequence) {
   return std::max<int64_t>(0, known);
 }
 
-SchedulerOptions scheduler_options(const EngineParts& parts) {
-  Drafter* drafter = parts.drafter.get();
+std::function<int64_t(const Sequence&)> max_cached(const EngineParts& parts) {
+  return
+      [drafter = parts.drafter.get()](const Sequence& sequence) { return known_tokens(*drafter, sequence); };
+}
+
+SchedulerOptions scheduler_options(const EngineParts& parts, SavedPrompts& saved) {
   return {.max_batch = parts.options.max_batch,
           .max_batch_rows = static_cast<int>(batch_limits(parts).rows),
           .prefill_chunk = parts.options.prefill_chunk,
@@ -47,7 +54,8 @@ SchedulerOptions scheduler_options(const EngineParts& parts) {
           .max_predicted = max_predicted(parts),
           .max_preemptions = parts.max_preemptions,
           .preempt_every = parts.preempt_every,
-          .max_cached = [drafter](const Sequence& sequence) { return known_tokens(*drafter, sequence); }};
+          .max_cached = max_cached(parts),
+          .restorer = &saved};
 }
 
 SpeculationPolicy::Options policy_options(const EngineParts& parts) {
@@ -58,12 +66,22 @@ SpeculationPolicy::Options policy_options(const EngineParts& parts) {
           .agreement = parts.agreement};
 }
 
-StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SpeculationPolicy& policy,
-                     SpeculationLimits& speculation_limits) {
+// The identity of files with the target's pages. Error: they could not be told from others'.
+Result<std::string> cache_identity(const EngineParts& parts) {
+  if (parts.target_ranks != nullptr || parts.options.tensor_parallel * parts.options.pipeline_parallel > 1)
+    return usage_error("expected a target on one rank, found one divided among ranks, which saves no texts");
+  if (parts.cache_identity.empty())
+    return resource_error("the model was written only just now; the next start saves texts");
+  return parts.cache_identity + describe(parts.cache->shape());
+}
+
+StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SlotTexts& slots,
+                     SpeculationPolicy& policy, SpeculationLimits& speculation_limits) {
   return {.target = parts.target.get(),
           .cache = parts.cache.get(),
           .drafter = parts.drafter.get(),
           .scheduler = &scheduler,
+          .slots = &slots,
           .policy = &policy,
           .speculation_limits = &speculation_limits,
           .vocab_size = parts.vocab_size,
@@ -79,13 +97,17 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, Speculation
 struct Engine::Impl {
   explicit Impl(std::unique_ptr<EngineParts> opened)
       : parts(std::move(opened)),
-        scheduler(scheduler_options(*parts), parts->cache.get()),
+        saved(parts->disk.get(), parts->drafter.get(), max_cached(*parts)),
+        scheduler(scheduler_options(*parts, saved), parts->cache.get()),
+        slots(parts->options.max_batch),
         policy(policy_options(*parts), parts->costs),
         speculation_limits(parts->options.speculation),
-        step(step_parts(*parts, scheduler, policy, speculation_limits)) {}
+        step(step_parts(*parts, scheduler, slots, policy, speculation_limits)) {}
 
   std::unique_ptr<EngineParts> parts;
+  SavedPrompts saved;
   Scheduler scheduler;
+  SlotTexts slots;
   SpeculationPolicy policy;
   SpeculationLimits speculation_limits;
   Step step;
@@ -177,16 +199,17 @@ bool Engine::step() {
     if (Sequence* sequence = impl_->scheduler.find(id)) sequence->finish(FinishReason::kCancelled);
     retire(impl_->step.parts(), id);
   }
-  if (impl_->scheduler.idle()) return false;
+  if (impl_->scheduler.idle()) return impl_->saved.save(/*everything=*/true);
   try {
     impl_->step.run();
     impl_->scheduler.park();
+    impl_->saved.save(/*everything=*/false);
   } catch (const std::exception& error) {
     impl_->is_usable = impl_->is_usable && dynamic_cast<const RankFailure*>(&error) == nullptr;
     impl_->fail_running();
     throw;
   }
-  return !impl_->scheduler.idle();
+  return !impl_->scheduler.idle() || impl_->saved.save(/*everything=*/true);
 }
 
 bool Engine::is_usable() const { return impl_->is_usable; }
@@ -240,6 +263,31 @@ EngineStatus Engine::status() const {
                       .speedup = impl_->policy.speedup()};
   status.speculation.method = impl_->parts->info.drafter;
   return status;
+}
+
+Result<Engine::SlotFile> Engine::save_slot(int slot, uint64_t scope, const std::filesystem::path& file) {
+  OUTRIDER_RETURN_IF_ERROR(impl_->slots.check(slot));
+  OUTRIDER_TRY(const std::string identity, cache_identity(*impl_->parts));
+  OUTRIDER_TRY(const TextFile saved,
+               save_text(*impl_->parts->cache, impl_->slots.text(slot, scope), scope, identity, file));
+  return SlotFile{.tokens = std::ssize(saved.tokens), .bytes = saved.bytes};
+}
+
+Result<Engine::SlotFile> Engine::restore_slot(int slot, uint64_t scope, const std::filesystem::path& file) {
+  OUTRIDER_RETURN_IF_ERROR(impl_->slots.check(slot));
+  OUTRIDER_TRY(const std::string identity, cache_identity(*impl_->parts));
+  OUTRIDER_TRY(const TextFile loaded, load_text(*impl_->parts->cache, scope, identity, file));
+  impl_->slots.keep(slot, loaded.tokens, scope);
+  return SlotFile{.tokens = std::ssize(loaded.tokens), .bytes = loaded.bytes};
+}
+
+Result<int64_t> Engine::erase_slot(int slot, uint64_t scope) {
+  OUTRIDER_RETURN_IF_ERROR(impl_->slots.check(slot));
+  const std::span<const TokenId> text = impl_->slots.text(slot, scope);
+  const int64_t erased = std::ssize(text);
+  impl_->parts->cache->forget(text, scope);
+  if (erased > 0) impl_->slots.erase(slot);
+  return erased;
 }
 
 const EngineParts& Engine::parts() const { return *impl_->parts; }

@@ -11,6 +11,7 @@
 #include "chat_template/plain_chat.h"
 #include "drafters/registry.h"
 #include "engine/adapter_table.h"
+#include "kv/disk/kv_disk.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/engine.h"
@@ -33,6 +34,9 @@ struct EngineParts {
   std::unique_ptr<Model> target;
   AdapterTable adapters;
   std::unique_ptr<KvCache> cache;
+  std::string
+      cache_identity;  // all that the bits of pages depend on besides tokens and shape; empty: unknown
+  std::unique_ptr<KvDisk> disk;           // of the cache; null: it is not kept
   std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null
   std::shared_ptr<Drafter> drafter;
   double agreement = 0.0;   // of the draft head, as its files say (HeadSummary); 0: unknown

@@ -119,8 +119,10 @@ void Scheduler::unpark() {
   }
 }
 
-// Takes the pages of the sequence that has been parked longest. False: none has pages.
+// Takes pages that wait for a sequence, or the pages of the sequence that has been parked longest. False:
+// none has pages.
 bool Scheduler::reclaim() {
+  if (options_.restorer != nullptr && options_.restorer->release()) return true;
   const auto found = std::ranges::find_if(parked_, &Entry::has_pages);
   if (found == parked_.end()) return false;
   found->sequence->kv = KvSequence();
@@ -158,6 +160,10 @@ void Scheduler::admit() {
       if (!reclaim()) return;
     }
     if (!keeps_guarantees(entry)) return;
+    if (restores(*entry.sequence)) {
+      join_scope(entry);
+      continue;
+    }
     start(entry);
     insert_by_seniority(running_, entry);
     queue->erase(queue->begin() + static_cast<std::ptrdiff_t>(index));
@@ -234,6 +240,13 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   return saved > 0 && saved * kMinShare >= static_cast<int64_t>(tokens.size()) - cached;
 }
 
+// Whether pages of the sequence are still to come from elsewhere. Its place is kept for it.
+bool Scheduler::restores(const Sequence& sequence) const {
+  const bool needs_all_rows = sequence.pending_logprobs() > 0 || sequence.pools_all_rows();
+  return options_.restorer != nullptr && !needs_all_rows &&
+         options_.restorer->restore(sequence, running_.empty());
+}
+
 // Gives the sequence its pages. Where there is no memory for that it stays as it is.
 void Scheduler::start(Entry& entry) {
   Sequence& sequence = *entry.sequence;
@@ -245,6 +258,7 @@ void Scheduler::start(Entry& entry) {
   join_scope(entry);
   sequence.admit(std::move(cached));
   entry.has_pages = true;
+  if (options_.restorer != nullptr) options_.restorer->release(sequence.id());
   if (entry.seniority == 0) {
     entry.seniority = ++last_seniority_;
     prompt_tokens_ += sequence.prompt_length();
@@ -379,6 +393,7 @@ Sequence* Scheduler::find(RequestId id) {
 }
 
 std::unique_ptr<Sequence> Scheduler::remove(RequestId id) {
+  if (options_.restorer != nullptr) options_.restorer->release(id);
   const auto take = [&](auto& entries) -> std::unique_ptr<Sequence> {
     const auto found = std::ranges::find(entries, id, [](const Entry& one) { return one.sequence->id(); });
     if (found == entries.end()) return nullptr;

@@ -17,6 +17,19 @@
 
 namespace outrider {
 
+// Brings the beginning of a text from elsewhere into the cache before its sequence runs.
+class PrefixRestorer {
+ public:
+  virtual ~PrefixRestorer() = default;
+  // Brings a part. True: more is left, so that the sequence waits, and the call is repeated in the next step.
+  // Until release() it holds the pages that it has brought. is_alone: nothing else runs meanwhile.
+  virtual bool restore(const Sequence& sequence, bool is_alone) = 0;
+  // The sequence needs nothing more.
+  virtual void release(RequestId id) = 0;
+  // Others need the pages. False: it held none.
+  virtual bool release() = 0;
+};
+
 struct SchedulerOptions {
   int max_batch = 8;        // sequences that run together
   int max_batch_rows = 0;   // rows of one target pass; at least max_batch
@@ -30,6 +43,7 @@ struct SchedulerOptions {
   int preempt_every = 0;    // steps after which a sequence loses its pages without need, for tests; 0: never
   // How many tokens of the sequence may come from the cache. Without it all that the cache has are taken.
   std::function<int64_t(const Sequence&)> max_cached = {};
+  PrefixRestorer* restorer = nullptr;  // null: there is none
 };
 
 // The part of one sequence in one step.
@@ -65,7 +79,7 @@ struct SequencePlan {
 //
 // Admission: preempted sequences come first, by seniority; then a sequence of the scope (of the KV cache: an
 // API key) with the fewest running sequences, the earliest of them. The next sequence waits for pages, and
-// none overtakes it.
+// none overtakes it. A sequence with a beginning that comes from elsewhere holds a place until it is there.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, KvCache* cache);
@@ -119,6 +133,7 @@ class Scheduler {
   bool fits(const Sequence& sequence) const;
   bool keeps_guarantees(const Entry& entry) const;
   bool awaits_prefix(const Sequence& sequence) const;
+  bool restores(const Sequence& sequence) const;
   void start(Entry& entry);
   // Moves the entry to its place. Where there is no memory for that it stays where it is.
   template <typename List>

@@ -42,6 +42,7 @@ struct Shape {
   bool shares_beginnings = false;  // else no prompt begins like another
   bool long_prompts = false;
   bool has_offers = false;  // some sequences wait for offered trees
+  bool restores = false;    // some sequences wait for pages from elsewhere
 };
 
 Shape shape_of(uint32_t seed) {
@@ -61,8 +62,42 @@ Shape shape_of(uint32_t seed) {
   shape.long_prompts = below(2) == 0;
   shape.has_offers = below(3) == 0;
   if (shape.has_offers) shape.options.offered_nodes = 1 + below(6);
+  shape.restores = shape.shares_beginnings && below(2) == 0;
   return shape;
 }
+
+// Lets some sequences wait, and meanwhile fills pages that others may need.
+class RandomRestorer final : public PrefixRestorer {
+ public:
+  RandomRestorer(KvCache* cache, uint32_t seed) : cache_(*cache), random_(seed) {}
+
+  bool restore(const Sequence& sequence, bool) override {
+    if (current_ == 0 && random_() % 3 == 0) {
+      current_ = sequence.id();
+      pages_ = cache_.open_pages({}, 0);
+    }
+    if (current_ != sequence.id()) return false;
+    const std::vector<float> entries(static_cast<size_t>(cache_.shape().page_bytes()) / sizeof(float));
+    std::vector<TokenId> tokens(static_cast<size_t>(cache_.shape().page_size));
+    for (TokenId& token : tokens) token = static_cast<TokenId>(random_() % 1000);
+    if (cache_.available_pages() == 0) return false;
+    cache_.adopt(pages_, tokens, std::as_bytes(std::span(entries)).data());
+    return random_() % 2 == 0;
+  }
+  void release(RequestId id) override {
+    if (id == current_) release();
+  }
+  bool release() override {
+    pages_ = {};
+    return std::exchange(current_, 0) != 0;
+  }
+
+ private:
+  KvCache& cache_;
+  std::mt19937 random_;
+  RequestId current_ = 0;
+  KvSequence pages_;
+};
 
 class SchedulerModel {
  public:
@@ -74,7 +109,8 @@ class SchedulerModel {
                 .head_dim = 1,
                 .page_size = shape.page_size,
                 .page_count = shape.pages}),
-        scheduler_(shape.options, &cache_) {}
+        restorer_(&cache_, seed),
+        scheduler_(with_restorer(shape), &cache_) {}
 
   void operate() {
     const int operation = below(100);
@@ -94,7 +130,8 @@ class SchedulerModel {
   void drain() {
     int64_t work = 0;
     for (const auto& [id, request] : requests_)
-      work += request.sequence->max_length() * (shape_.options.max_preemptions + 2) + 1;
+      work +=
+          request.sequence->max_length() * (shape_.options.max_preemptions + 2) + (shape_.restores ? 99 : 1);
     while (!requests_.empty()) {
       if (scheduler_.idle()) offer(1);
       ASSERT_GE(work--, 0) << "no end in sight";
@@ -120,6 +157,12 @@ class SchedulerModel {
   };
 
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  SchedulerOptions with_restorer(const Shape& shape) {
+    SchedulerOptions options = shape.options;
+    if (shape.restores) options.restorer = &restorer_;
+    return options;
+  }
 
   void submit() {
     Request request;
@@ -289,6 +332,7 @@ class SchedulerModel {
   Shape shape_;
   std::mt19937 random_;
   KvCache cache_;
+  RandomRestorer restorer_;
   Scheduler scheduler_;
   std::map<RequestId, Model> requests_;
   RequestId submitted_ = 0;

@@ -15,6 +15,21 @@ void ModelFile::drop_pages(const TensorView& tensor) const {
   }
 }
 
+std::optional<std::string> ModelFile::contents_name() const {
+  if (format == "random") return path.string();
+  std::vector<FileStamp> stamps;
+  for (const MappedFile* file : files) stamps.push_back(file->stamp());
+  if (const auto config = MappedFile::open(path / "config.json"); config.ok())
+    stamps.push_back(config->stamp());
+  std::string name;
+  for (const FileStamp& stamp : stamps) {
+    if (!stamp.is_final) return std::nullopt;
+    name += "file " + std::to_string(stamp.bytes) + " " + std::to_string(stamp.modified) + " " +
+            std::to_string(stamp.changed) + "\n";
+  }
+  return name;
+}
+
 Status ModelFile::check_files() const {
   for (const MappedFile* file : files) OUTRIDER_RETURN_IF_ERROR(file->check());
   return {};

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,10 @@ struct ModelFile {
   void drop_pages(const TensorView& tensor) const;
   // Error: a mapped file has changed since it was opened, so that its tensors may not be what they were.
   Status check_files() const;
+  // Names the contents of all files, so that other contents have another name: sizes and times of their last
+  // changes, or the shape. nullopt: one was changed so recently that another change could leave the same
+  // name.
+  std::optional<std::string> contents_name() const;
 };
 
 // Opens a Hugging Face directory, a .gguf file or a shape (formats/random_model.h). Defined in open_model.cc.

@@ -51,4 +51,22 @@ void DevicePages::read(const KvRow& row, float* out, int64_t stride) const {
   read_heads(shape_.type, shape_.heads(row.layer), stored.data(), out, stride);
 }
 
+void DevicePages::save(int64_t first_slot, int64_t count, std::byte* to) const {
+  for_each_part(shape_, [&](int64_t begin, int64_t row_bytes) {
+    const auto bytes = static_cast<size_t>(count * row_bytes);
+    device_.download(memory_.address() + static_cast<DeviceAddress>(begin + first_slot * row_bytes),
+                     std::span(to, bytes));
+    to += bytes;
+  });
+}
+
+void DevicePages::load(int64_t first_slot, int64_t count, const std::byte* from) {
+  for_each_part(shape_, [&](int64_t begin, int64_t row_bytes) {
+    const auto bytes = static_cast<size_t>(count * row_bytes);
+    device_.upload(std::span(from, bytes),
+                   memory_.address() + static_cast<DeviceAddress>(begin + first_slot * row_bytes));
+    from += bytes;
+  });
+}
+
 }  // namespace outrider

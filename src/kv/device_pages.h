@@ -19,6 +19,8 @@ class DevicePages final : public KvStorage {
   void poison(int64_t first_slot, int64_t count) override;
   void clear(int64_t first_slot, int64_t count) override;
   void read(const KvRow& row, float* out, int64_t stride) const override;
+  void save(int64_t first_slot, int64_t count, std::byte* to) const override;
+  void load(int64_t first_slot, int64_t count, const std::byte* from) override;
   HostStates& states() override { return states_; }
 
   // [page_count * page_size, heads of the layer] head vectors

@@ -160,15 +160,39 @@ KvCache::Hits KvCache::count_hits(std::span<const TokenId> tokens, uint64_t scop
 KvCache::Hits KvCache::share_prefix(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope) {
   sequence.scope_ = scope;
   const Hits hits = count_hits(tokens, scope);
-  for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
-    if (std::ssize(sequence.pages_) == hits.usable) return;
+  share_pages(sequence, tokens, hits.usable);
+  return hits;
+}
+
+// Gives an empty sequence the first `count` of the cached pages that begin `tokens`.
+void KvCache::share_pages(KvSequence& sequence, std::span<const TokenId> tokens, int32_t count) {
+  for_each_hit(tokens, sequence.scope_, [&](const PrefixCache::Hit& hit) {
+    if (std::ssize(sequence.pages_) == count) return;
     pool_.share(hit.page);
     sequence.pages_.push_back(hit.page);
     sequence.prefixes_.push_back(hit.prefix);
   });
-  const auto found = std::ptrdiff_t{hits.usable} * shape_.page_size;
-  sequence.tokens_.assign(tokens.begin(), tokens.begin() + found);
-  return hits;
+  sequence.tokens_.assign(tokens.begin(), tokens.begin() + std::ptrdiff_t{count} * shape_.page_size);
+}
+
+KvSequence KvCache::open_pages(std::span<const TokenId> tokens, uint64_t scope) {
+  KvSequence sequence;
+  sequence.cache_ = this;
+  sequence.scope_ = scope;
+  sequences_.push_back(&sequence);
+  share_pages(sequence, tokens, count_hits(tokens, scope).found);
+  return sequence;
+}
+
+int32_t KvCache::adopt(KvSequence& sequence, std::span<const TokenId> tokens, const std::byte* entries) {
+  OUTRIDER_CHECK(sequence.cache_ == this && sequence.state_ == KvSequence::kNoState && sequence.staged_ == 0);
+  OUTRIDER_CHECK(sequence.length() % shape_.page_size == 0 && std::ssize(tokens) == shape_.page_size);
+  const int32_t page = take_page();
+  storage_->load(int64_t{page} * shape_.page_size, shape_.page_size, entries);
+  sequence.pages_.push_back(page);
+  sequence.tokens_.insert(sequence.tokens_.end(), tokens.begin(), tokens.end());
+  publish_full_pages(sequence);
+  return sequence.pages_.back();
 }
 
 KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
@@ -187,6 +211,13 @@ void KvCache::reopen(KvSequence& sequence, std::span<const TokenId> tokens, uint
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0 && !has_states());
   forget_all(sequence);
   share_prefix(sequence, tokens, scope);
+}
+
+void KvCache::forget(std::span<const TokenId> tokens, uint64_t scope) {
+  KvSequence pages = open_pages(tokens, scope);
+  for (const int32_t page : pages.pages()) {
+    if (pool_.references(page) == 1) prefixes_.forget(page);
+  }
 }
 
 KvCache::Cached KvCache::find(std::span<const TokenId> tokens, uint64_t scope) const {
@@ -263,6 +294,7 @@ bool KvCache::writes_into_published_page(const KvSequence& sequence) const {
 
 int32_t KvCache::take_page() {
   const int32_t page = pool_.take();
+  if (watcher_ != nullptr && prefixes_.holds(page)) watcher_->evicted(page);
   prefixes_.forget(page);
   if (options_.poison) poison_page(page);
   return page;
@@ -337,8 +369,10 @@ void KvCache::publish_full_pages(KvSequence& sequence) {
                                    .before = index == 0 ? kEmptyPrefix : sequence.prefixes_.back()};
     const auto tokens = std::span(sequence.tokens_).subspan(index * page_size, page_size);
     int32_t& page = sequence.pages_[index];
-    const PrefixCache::Hit found = prefixes_.publish(place, tokens, page);
+    const int32_t before = index == 0 ? -1 : sequence.pages_[index - 1];
+    const PrefixCache::Hit found = prefixes_.publish(place, tokens, page, before);
     sequence.prefixes_.push_back(found.prefix);
+    if (watcher_ != nullptr && found.page == page) watcher_->published(page);
     if (found.page == page) continue;
     pool_.share(found.page);
     release_page(std::exchange(page, found.page));

@@ -36,6 +36,15 @@ struct ScaledAdapter {
   bool operator==(const ScaledAdapter&) const = default;
 };
 
+// Is told what becomes of a cache's findable pages (PrefixCache).
+class PageWatcher {
+ public:
+  virtual ~PageWatcher() = default;
+  virtual void published(int32_t page) = 0;
+  // The page is about to be overwritten; it is still findable, and its entries are there.
+  virtual void evicted(int32_t page) = 0;
+};
+
 // The cached entries of one sequence: a page table and the committed tokens. Movable handle; its pages go
 // back when it is destroyed, and full pages of committed tokens stay findable for sequences with the same
 // beginning. It is not moved or destroyed while a transaction is open, and does not outlive its cache.
@@ -150,6 +159,21 @@ class KvCache {
   // is room for that (KvSequence::reserve). Precondition: no layer has states.
   void reopen(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope = 0);
 
+  // A sequence of all full cached pages that begin `tokens`, without a state: it only holds the pages, and
+  // adopt() makes it longer.
+  KvSequence open_pages(std::span<const TokenId> tokens, uint64_t scope);
+  // Appends a page whose entries come from elsewhere, as KvStorage::save() has copied them, and makes it
+  // findable. Returns the page. Precondition: the sequence is of open_pages(), and a page is available.
+  int32_t adopt(KvSequence& sequence, std::span<const TokenId> tokens, const std::byte* entries);
+  // Makes the cached pages that begin `tokens` no longer findable, but for those that sequences use.
+  void forget(std::span<const TokenId> tokens, uint64_t scope);
+  // The pages that begin `tokens`, and how many of them open() can go on from.
+  struct Hits {
+    int32_t found = 0;
+    int32_t usable = 0;
+  };
+  Hits count_hits(std::span<const TokenId> tokens, uint64_t scope) const;
+
   // The entries that open() would find, and the number of their pages that no sequence uses.
   struct Cached {
     int64_t length = 0;
@@ -173,6 +197,11 @@ class KvCache {
   // Where entries and states lie, for the operations of a LayerBackend.
   KvStorage& storage() { return *storage_; }
   const KvStorage& storage() const { return *storage_; }
+
+  // The findable pages, and who is told about them; nullptr: nobody.
+  const PrefixCache& prefixes() const { return prefixes_; }
+  void set_watcher(PageWatcher* watcher) { watcher_ = watcher; }
+  StateCheckpoints& checkpoints() { return checkpoints_; }
 
   // Tells what the states hold.
   StateStore& states() { return states_; }
@@ -200,14 +229,9 @@ class KvCache {
   template <typename Take>
   void for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const;
   bool has_states() const { return shape_.states.layer_count > 0; }
-  // Cached pages that begin `tokens`, and how many of these a new sequence can go on from.
-  struct Hits {
-    int32_t found = 0;
-    int32_t usable = 0;
-  };
-  Hits count_hits(std::span<const TokenId> tokens, uint64_t scope) const;
   // Gives an empty sequence the entries of the cached pages that begin `tokens`.
   Hits share_prefix(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope);
+  void share_pages(KvSequence& sequence, std::span<const TokenId> tokens, int32_t count);
   int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
   int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
   Status check_available(int64_t needed) const;
@@ -249,6 +273,7 @@ class KvCache {
   StateCheckpoints checkpoints_;
   std::vector<const KvSequence*> sequences_;  // all that are open
   std::vector<KvMove>* moves_ = nullptr;
+  PageWatcher* watcher_ = nullptr;
 };
 
 }  // namespace outrider

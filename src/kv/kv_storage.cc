@@ -100,4 +100,17 @@ void HostPages::read(const KvRow& row, float* out, int64_t stride) const {
   read_heads(shape_.type, shape_.heads(row.layer), stored, out, stride);
 }
 
+void HostPages::save(int64_t first_slot, int64_t count, std::byte* to) const {
+  for_each_part(shape_, [&](int64_t begin, int64_t row_bytes) {
+    to = std::copy_n(storage_.data() + begin + first_slot * row_bytes, count * row_bytes, to);
+  });
+}
+
+void HostPages::load(int64_t first_slot, int64_t count, const std::byte* from) {
+  for_each_part(shape_, [&](int64_t begin, int64_t row_bytes) {
+    std::copy_n(from, count * row_bytes, storage_.data() + begin + first_slot * row_bytes);
+    from += count * row_bytes;
+  });
+}
+
 }  // namespace outrider

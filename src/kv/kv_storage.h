@@ -82,6 +82,11 @@ class KvStorage {
   // Writes head h of the row, f32 [head_dim of the layer], to out + h * stride.
   virtual void read(const KvRow& row, float* out, int64_t stride) const = 0;
 
+  // Copies all numbers of `count` slots as they are stored, [layers, keys then values, slots], keys alone
+  // where these are the values: out of the storage, and into it.
+  virtual void save(int64_t first_slot, int64_t count, std::byte* to) const = 0;
+  virtual void load(int64_t first_slot, int64_t count, const std::byte* from) = 0;
+
   virtual StateStorage& states() = 0;
 };
 
@@ -89,6 +94,14 @@ class KvStorage {
 size_t storage_bytes(const KvShape& shape);
 // Where the keys or values of a layer begin, in bytes; where values are keys, both are at one place.
 int64_t begin_of(const KvShape& shape, int64_t layer, KvPart part);
+// Calls take(begin, row_bytes) for the keys, then for the values, of every layer; once where they are one.
+template <typename Take>
+void for_each_part(const KvShape& shape, Take&& take) {
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
+    take(begin_of(shape, layer, KvPart::kKeys), shape.row_bytes(layer));
+    if (!shape.values_are_keys) take(begin_of(shape, layer, KvPart::kValues), shape.row_bytes(layer));
+  }
+}
 // The largest row of the shape, with NaN in every number.
 std::vector<std::byte> row_of_nan(const KvShape& shape);
 // Writes head h of a stored row, f32, to out + h * stride.
@@ -104,6 +117,8 @@ class HostPages final : public KvStorage {
   void poison(int64_t first_slot, int64_t count) override;
   void clear(int64_t first_slot, int64_t count) override;
   void read(const KvRow& row, float* out, int64_t stride) const override;
+  void save(int64_t first_slot, int64_t count, std::byte* to) const override;
+  void load(int64_t first_slot, int64_t count, const std::byte* from) override;
   HostStates& states() override { return states_; }
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each

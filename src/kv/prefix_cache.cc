@@ -41,11 +41,28 @@ std::optional<PrefixCache::Hit> PrefixCache::find(const Place& place, std::span<
   return std::nullopt;
 }
 
-PrefixCache::Hit PrefixCache::publish(const Place& place, std::span<const TokenId> tokens, int32_t page) {
+int32_t PrefixCache::page_before(int32_t page) const {
+  const Entry& entry = entries_[static_cast<size_t>(page)];
+  const bool is_there = entry.page_before >= 0 && prefix(entry.page_before) == entry.place.before;
+  return is_there ? entry.page_before : -1;
+}
+
+int32_t PrefixCache::index_after(const Place& place, int32_t page_before) const {
+  if (place.before == kEmptyPrefix) return 0;
+  return page_before < 0 || index(page_before) < 0 ? -1 : index(page_before) + 1;
+}
+
+PrefixCache::Hit PrefixCache::publish(const Place& place, std::span<const TokenId> tokens, int32_t page,
+                                      int32_t page_before) {
   if (const auto hit = find(place, tokens)) return *hit;
   Entry& entry = entries_[static_cast<size_t>(page)];
   const uint64_t hashed = hash(place, tokens);
-  entry = {place, ++last_prefix_, hashed, std::exchange(chain(hashed), page)};
+  entry = {.place = place,
+           .prefix = ++last_prefix_,
+           .hash = hashed,
+           .next = std::exchange(chain(hashed), page),
+           .page_before = page_before,
+           .index = index_after(place, page_before)};
   ++size_;
   std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(page * page_size_));
   return {page, entry.prefix};

@@ -36,8 +36,8 @@ class PrefixCache {
   std::optional<Hit> find(const Place& place, std::span<const TokenId> tokens) const;
 
   // Makes `page` findable unless another page with the same contents already is. Returns the page that find()
-  // will return.
-  Hit publish(const Place& place, std::span<const TokenId> tokens, int32_t page);
+  // will return. `page_before` ends the prefix before the place; -1: no page does, or none that is known.
+  Hit publish(const Place& place, std::span<const TokenId> tokens, int32_t page, int32_t page_before = -1);
 
   // Makes the page no longer findable; a page that was not findable stays so.
   void forget(int32_t page);
@@ -46,6 +46,12 @@ class PrefixCache {
   // Precondition: holds(page).
   std::span<const TokenId> tokens(int32_t page) const;
   uint64_t scope(int32_t page) const { return entries_[static_cast<size_t>(page)].place.scope; }
+  // The prefix that ends with the page.
+  PrefixId prefix(int32_t page) const { return entries_[static_cast<size_t>(page)].prefix; }
+  // Number of the page among the pages of its text, from 0 on; -1: not known.
+  int32_t index(int32_t page) const { return entries_[static_cast<size_t>(page)].index; }
+  // The findable page before it; -1: there is none, or it has been forgotten.
+  int32_t page_before(int32_t page) const;
   int64_t size() const { return size_; }
 
  private:
@@ -54,9 +60,12 @@ class PrefixCache {
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: not published
     uint64_t hash = 0;
     int32_t next = -1;  // page with the same chain
+    int32_t page_before = -1;
+    int32_t index = 0;
   };
   int32_t& chain(uint64_t hash) { return chains_[hash & (chains_.size() - 1)]; }
   uint64_t hash(const Place& place, std::span<const TokenId> tokens) const;
+  int32_t index_after(const Place& place, int32_t page_before) const;
 
   size_t page_size_;
   uint64_t hash_mask_;

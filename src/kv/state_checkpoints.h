@@ -26,6 +26,19 @@ class StateCheckpoints {
   // recently. False: one is there already, or none may be kept.
   bool keep(PrefixId prefix, int32_t state, int32_t updates, PrefixId previous);
 
+  // A kept state outside the store.
+  struct Copy {
+    int32_t entries = 0;  // that it holds, in every layer
+    int32_t updates = 0;
+    std::vector<float> numbers;  // as of StateStore::save()
+  };
+  // Precondition: has(prefix).
+  Copy save(PrefixId prefix) const;
+  // Keeps a state that save() has copied, in the place of the one used least recently. False: as of keep().
+  bool load(PrefixId prefix, const Copy& copy);
+  // The prefixes with a checkpoint.
+  std::vector<PrefixId> prefixes() const;
+
   // Copies the state kept for `prefix` over another. Returns the number of its updates. Precondition:
   // has(prefix).
   int32_t restore(PrefixId prefix, int32_t state);

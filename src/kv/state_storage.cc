@@ -31,4 +31,14 @@ void HostStates::poison_updates(int32_t id, int64_t first, int64_t count) {
   std::fill_n(update(id, first, 0), count * numbers_of_update(), std::numeric_limits<float>::quiet_NaN());
 }
 
+void HostStates::save(int32_t id, int64_t updates, float* to) {
+  to = std::ranges::copy(slot(id).states, to).out;
+  std::copy_n(slot(id).updates.begin(), updates * numbers_of_update(), to);
+}
+
+void HostStates::load(int32_t id, int64_t updates, const float* from) {
+  std::copy_n(from, slot(id).states.size(), slot(id).states.begin());
+  std::copy_n(from + slot(id).states.size(), updates * numbers_of_update(), slot(id).updates.begin());
+}
+
 }  // namespace outrider

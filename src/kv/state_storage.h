@@ -41,6 +41,10 @@ class StateStorage {
   virtual void copy(int32_t from, int64_t updates, int32_t to) = 0;
   // Makes `count` updates NaN.
   virtual void poison_updates(int32_t id, int64_t first, int64_t count) = 0;
+  // Copies a state, [layer_count, size], and then its first `updates` updates, [updates, layer_count,
+  // update_size]: out of the storage, and into it, which has room for them.
+  virtual void save(int32_t id, int64_t updates, float* to) = 0;
+  virtual void load(int32_t id, int64_t updates, const float* from) = 0;
 };
 
 // States in this machine's memory, as HostBackend reads them. Not thread-safe, except that workers may write
@@ -55,6 +59,8 @@ class HostStates final : public StateStorage {
   void copy_update(int32_t id, int64_t from, int64_t to) override;
   void copy(int32_t from, int64_t updates, int32_t to) override;
   void poison_updates(int32_t id, int64_t first, int64_t count) override;
+  void save(int32_t id, int64_t updates, float* to) override;
+  void load(int32_t id, int64_t updates, const float* from) override;
 
   // [size]
   float* state(int32_t id, int64_t layer) { return slot(id).states.data() + layer * shape_.size; }

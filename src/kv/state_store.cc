@@ -48,6 +48,12 @@ void StateStore::copy(int32_t from, int64_t updates, int32_t to) {
   storage_.copy(from, updates, to);
 }
 
+void StateStore::load(int32_t id, int32_t entries, int64_t updates, const float* from) {
+  std::ranges::fill(slots_[static_cast<size_t>(id)].entries, entries);
+  reserve_updates(id, updates);
+  storage_.load(id, updates, from);
+}
+
 void StateStore::poison_updates(int32_t id, int64_t first) {
   const int64_t room = slots_[static_cast<size_t>(id)].updates;
   if (first < room) storage_.poison_updates(id, first, room - first);

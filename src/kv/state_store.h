@@ -30,6 +30,13 @@ class StateStore {
   void copy_update(int32_t id, int64_t from, int64_t to);
   // Copies a state with its first `updates` updates to another sequence.
   void copy(int32_t from, int64_t updates, int32_t to);
+  // The numbers of a state with so many updates, in all layers, as save() and load() copy them.
+  int64_t numbers(int64_t updates) const {
+    return shape_.layer_count * (shape_.size + updates * shape_.update_size);
+  }
+  void save(int32_t id, int64_t updates, float* to) const { storage_.save(id, updates, to); }
+  // The state holds so many entries in every layer.
+  void load(int32_t id, int32_t entries, int64_t updates, const float* from);
   // Writes NaN over the updates from `first` on.
   void poison_updates(int32_t id, int64_t first);
 

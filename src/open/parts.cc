@@ -203,6 +203,22 @@ Status open_workers(EngineParts& parts, int rank_threads) {
   return {};
 }
 
+// All that the bits of the target's pages depend on, besides the tokens and the cache's shape. Empty: the
+// model was written only just now.
+std::string cache_identity(const EngineParts& parts, const ModelFile& target) {
+  const EngineOptions& options = parts.options;
+  const std::optional<std::string> contents = target.contents_name();
+  if (!contents) return {};
+  // Some models have other frequencies where texts may be long.
+  const bool is_long = std::ranges::any_of(target.config.ropes, [&](const RopeTraits& rope) {
+    return rope.scaling.kind == RopeScalingKind::kLongRope && options.context > rope.scaling.original_context;
+  });
+  const bool is_converted = options.weights != WeightPrecision::kAuto;
+  return "outrider " OUTRIDER_VERSION "\n" + parts.info.device + " " + parts.info.kernels + "\n" +
+         parts.info.weights + (is_converted ? " converted" : " as stored") + (is_long ? " long\n" : "\n") +
+         *contents;
+}
+
 Status open_target(EngineParts& parts, const ModelFile& file, const TargetLoad& load) {
   const std::optional<DType> weights = storage_type(parts.options.weights);
   const ModelOptions model_options{.kernels = load.kernels,
@@ -219,6 +235,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const TargetLoad& 
   parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());
   parts.info = target_info(parts, file, weights.value_or(main_type(file)));
   parts.info.kernels = std::string(load.kernels->name);
+  parts.cache_identity = cache_identity(parts, file);
   return {};
 }
 
@@ -251,6 +268,23 @@ std::optional<DType> drafter_weights(const EngineParts& parts, const OpenedFiles
   return std::nullopt;
 }
 
+// Where the caches are kept; nullopt: nowhere.
+std::optional<KvDisk::Options> disk_options(const EngineParts& parts) {
+  const EngineOptions& options = parts.options;
+  if (options.prompt_cache.empty() || parts.cache_identity.empty()) return std::nullopt;
+  return KvDisk::Options{.folder = options.prompt_cache,
+                         .max_bytes = options.prompt_cache_size,
+                         .identity = parts.cache_identity};
+}
+
+void open_disk(EngineParts& parts) {
+  if (const auto options = disk_options(parts)) {
+    parts.disk = std::make_unique<KvDisk>(parts.cache.get(), *options);
+  } else if (!parts.options.prompt_cache.empty()) {
+    log_info("the model was written only just now; the prompt cache is used from the next start on");
+  }
+}
+
 Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTable* kernels) {
   const DrafterContext context{.tokenizer = parts.tokenizer.get(),
                                .target_fingerprint = target_fingerprint(files.target),
@@ -269,7 +303,8 @@ Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTa
                                .team = parts.draft_team,
                                .target_path = files.target.path,
                                .files = &files.drafts,
-                               .device = backend_name(parts.options.device)};
+                               .device = backend_name(parts.options.device),
+                               .disk = disk_options(parts)};
   OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
   const DrafterTraits& traits = parts.drafter->traits();
   if (traits.features.count() > 0) {
@@ -382,6 +417,7 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
   OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, load, memory));
   for (const AdapterSource& adapter : parts->options.adapters)
     OUTRIDER_RETURN_IF_ERROR(parts->adapters.load(*parts->target, adapter));
+  open_disk(*parts);
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
   enter(LoadStage::kCosts);
   const bool is_thorough = parts->options.calibrate;
@@ -394,6 +430,7 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
 Result<PlannedMemory> make_plan(const OpenedFiles& files) {
   TargetLoad load{.plans_only = true};
   OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, begin_parts(files, load));
+  parts->options.prompt_cache.clear();
   const MemoryCount memory;
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, files.target, load));
   OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, files, load.kernels));

@@ -76,6 +76,11 @@ Status check_ranks(const EngineOptions& options) {
     return usage_error(
         "expected --device, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
   }
+  if (!options.prompt_cache.empty()) {
+    return usage_error(
+        "expected --prompt-cache, or a target divided by --tensor-parallel or --pipeline-parallel, found "
+        "both");
+  }
   if (options.memory_limit > 0) {
     return usage_error(
         "expected --memory, or a target divided by --tensor-parallel or --pipeline-parallel, found both");

@@ -15,6 +15,8 @@
 namespace outrider {
 namespace {
 
+constexpr std::string_view kUnfinished = ".tmp";
+
 Error system_error(const char* action, const std::filesystem::path& path) {
   return io_error(std::string("cannot ") + action + " " + path.string() + ": " + std::strerror(errno));
 }
@@ -33,7 +35,7 @@ Status write_all(int fd, std::string_view bytes, const std::filesystem::path& pa
 
 std::filesystem::path beside(const std::filesystem::path& path) {
   std::filesystem::path temporary = path;
-  temporary += ".tmp";
+  temporary += kUnfinished;
   return temporary;
 }
 
@@ -47,27 +49,46 @@ bool take(int fd, const std::filesystem::path& path) {
 
 // Fills the file of `fd`, which no other process writes, and gives it its name.
 Status write_and_rename(int fd, const std::filesystem::path& temporary, const std::filesystem::path& path,
-                        const std::function<Status(const ByteSink&)>& produce) {
+                        const std::function<Status(const ByteSink&)>& produce, bool flushes) {
   if (::ftruncate(fd, 0) != 0) return system_error("empty", temporary);
   OUTRIDER_RETURN_IF_ERROR(produce([&](std::string_view bytes) { return write_all(fd, bytes, temporary); }));
-  if (::fsync(fd) != 0) return system_error("flush", temporary);
+  if (flushes && ::fsync(fd) != 0) return system_error("flush", temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("rename to", path);
   return {};
+}
+
+Status write_file(const std::filesystem::path& path, const std::function<Status(const ByteSink&)>& produce,
+                  bool flushes) {
+  const std::filesystem::path temporary = beside(path);
+  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (file.get() < 0) return system_error("create", temporary);
+  if (!take(file.get(), temporary)) return io_error("another process is writing " + path.string());
+  if (Status status = write_and_rename(file.get(), temporary, path, produce, flushes); !status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  return flushes ? sync_directory(path.parent_path()) : Status();
 }
 
 }  // namespace
 
 Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce) {
-  const std::filesystem::path temporary = beside(path);
-  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (file.get() < 0) return system_error("create", temporary);
-  if (!take(file.get(), temporary)) return io_error("another process is writing " + path.string());
-  if (Status status = write_and_rename(file.get(), temporary, path, produce); !status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
+  return write_file(path, produce, true);
+}
+
+Status write_unflushed(const std::filesystem::path& path,
+                       const std::function<Status(const ByteSink&)>& produce) {
+  return write_file(path, produce, false);
+}
+
+void remove_unfinished(const std::filesystem::path& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.path().extension() != kUnfinished) continue;
+    const FileDescriptor file(::open(entry.path().c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() >= 0 && take(file.get(), entry.path())) ::unlink(entry.path().c_str());
   }
-  return sync_directory(path.parent_path());
 }
 
 Status write_durably(const std::filesystem::path& path, std::string_view bytes) {

@@ -18,6 +18,11 @@ using ByteSink = std::function<Status(std::string_view bytes)>;
 Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce);
 Status write_durably(const std::filesystem::path& path, std::string_view bytes);
+// As write_durably(), but nothing is flushed: after a power cut the file may be there in part.
+Status write_unflushed(const std::filesystem::path& path,
+                       const std::function<Status(const ByteSink&)>& produce);
+// Removes what killed processes have left of files that they were writing in the folder.
+void remove_unfinished(const std::filesystem::path& directory);
 
 // Error: write_durably() could not create the file at `path`. The check leaves no file.
 Status check_writable(const std::filesystem::path& path);

@@ -26,4 +26,11 @@ int64_t Drafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*
 
 void Drafter::end(uint64_t /*sequence*/) {}
 
+bool Drafter::restore(uint64_t /*sequence*/, std::span<const TokenId> /*tokens*/, uint64_t /*scope*/,
+                      double /*limit_ms*/) {
+  return false;
+}
+
+bool Drafter::save(bool /*everything*/) { return false; }
+
 }  // namespace outrider

@@ -265,6 +265,7 @@ Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, cons
   options.acceptance = variant.acceptance;
   OUTRIDER_TRY(options.speculation, parsed(variant));
   options.cache_dir = cost_directory();
+  options.prompt_cache = variant.prompt_cache;
   OUTRIDER_TRY(auto parts, open_parts(std::move(options)));
   parts->preempt_every = variant.preempt_every;
   return parts;

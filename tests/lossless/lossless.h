@@ -35,6 +35,7 @@ struct Variant {
   int preempt_every = 0;
   int threads = 0;                  // 0: one per core
   std::filesystem::path head = {};  // replaces speculative_model
+  std::filesystem::path prompt_cache = {};
 };
 std::string describe(const Variant& variant);
 

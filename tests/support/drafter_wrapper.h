@@ -24,6 +24,10 @@ class DrafterWrapper : public Drafter {
     drafter_->observe(sequence, tree, verdict);
   }
   void absorb(std::span<const CommittedFeatures> committed) override { drafter_->absorb(committed); }
+  bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) override {
+    return drafter_->restore(sequence, tokens, scope, limit_ms);
+  }
+  bool save(bool everything) override { return drafter_->save(everything); }
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
     return drafter_->known_tokens(tokens, scope);
   }

@@ -125,7 +125,7 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "-to|--timeout", {}, {}, "the times of connections are fixed; --request-timeout bounds a request"},
     {kLlama, "--sse-ping-interval", {}, {}, "silent streams carry a comment every 15 s"},
     {kLlama, "--no-slots", {}, {}, "GET /slots tells no texts, and wants a key where the server has keys", true},
-    {kLlama, "--slot-save-path", {}, {}, "the cache is not written to files", false, true},
+    {kLlama, "--slot-save-path", "slot-folder"},
     {kLlama, "--models-dir", "models"},
     {kLlama, "--models-preset", {}, {}, "a list for --models is a YAML file with other keys", false, true},
     {kLlama, "--models-max", {}, {}, "--models-memory decides how many models are loaded"},

@@ -39,6 +39,8 @@ class CombinedDrafter final : public Drafter {
   void collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out) override;
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override;
+  bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) override;
+  bool save(bool everything) override;
   DrafterMemory memory() const override;
 
  private:
@@ -167,6 +169,18 @@ int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t 
   int64_t known = std::ssize(tokens);
   for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens, scope));
   return known;
+}
+
+bool CombinedDrafter::restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope,
+                              double limit_ms) {
+  return std::ranges::any_of(members_, [&](const Member& member) {
+    return member.drafter->restore(sequence, tokens, scope, limit_ms);
+  });
+}
+
+bool CombinedDrafter::save(bool everything) {
+  return std::ranges::any_of(members_,
+                             [&](const Member& member) { return member.drafter->save(everything); });
 }
 
 DrafterMemory CombinedDrafter::memory() const {

@@ -53,6 +53,10 @@ class DraftTargetDrafter final : public Drafter {
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk) {
     if (draft_.strings) text_trees_.emplace(*draft_.strings, *draft_.bridge);
+    const ModelFile* file =
+        context.files == nullptr ? nullptr : context.files->model(options.speculative_model);
+    if (file != nullptr && !draft_.bridge)
+      disk_ = context.open_disk(growth_.cache(), options.decoding_type, *file);
     path_.reserve(static_cast<size_t>(std::max(prefill_chunk_, CachedGrowth::max_staged(options))));
   }
 
@@ -62,6 +66,10 @@ class DraftTargetDrafter final : public Drafter {
     sequences_.erase(sequence);
     texts_.erase(sequence);
   }
+  bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) override {
+    return disk_ && disk_->restore(sequence, tokens, scope, limit_ms);
+  }
+  bool save(bool everything) override { return disk_ && disk_->save(everything); }
   DrafterMemory memory() const override {
     return {
         .weight_bytes = draft_.model->weight_bytes() + (draft_.output ? draft_.output->weight_bytes() : 0),
@@ -82,6 +90,7 @@ class DraftTargetDrafter final : public Drafter {
   Draft draft_;
   CachedGrowth::Vocabulary own_, shared_;  // of trees in the draft's tokens and in the target's
   CachedGrowth growth_;
+  std::unique_ptr<KvDisk> disk_;         // of its cache; null also where the vocabularies differ
   std::optional<TextTrees> text_trees_;  // where there are strings
   int64_t context_;                      // tokens of the longest sequence that the draft model was made for
   int64_t max_length_;                   // tokens of the longest sequence in the engine
@@ -168,6 +177,7 @@ DraftSequence& DraftTargetDrafter::open(const DraftRequest& request, std::span<c
   DraftSequence& sequence = found->second;
   if (is_new) {
     sequence.kv = growth_.cache().open(tokens, request.scope);
+    if (disk_) disk_->release();
     growth_.reserve(sequence, std::min(context_, max_length_));
   }
   return sequence;

@@ -34,6 +34,10 @@ class DFlashDrafter final : public Drafter {
     return store_.find(tokens, scope, static_cast<int>(cache_.find(tokens, scope).length));
   }
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) override {
+    return disk_ && disk_->restore(sequence, tokens, scope, limit_ms);
+  }
+  bool save(bool everything) override { return disk_ && disk_->save(everything); }
   DrafterMemory memory() const override {
     return {.weight_bytes = network_->weight_bytes(),
             .cache_bytes = cache_.shape().total_bytes() + store_.bytes()};
@@ -64,6 +68,7 @@ class DFlashDrafter final : public Drafter {
   DrafterTraits traits_;
   std::unique_ptr<DFlashNetwork> network_;
   KvCache cache_;
+  std::unique_ptr<KvDisk> disk_;  // of the cache, or null
   FeatureStore store_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
@@ -102,11 +107,13 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
   traits_.states = context.states_of(traits_.features.count() * context.target->config().hidden_size);
   const auto& markov = network_->config().markov;
   if (markov && markov->has_confidence) std::swap(least_confidence_, growth_.min_probability);
+  disk_ = context.open_disk(cache_, options.decoding_type, context.files->head_file()->file);
 }
 
 void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
   Sequence& sequence = sequences_[id];
   sequence.kv = cache_.open(tokens, scope);
+  if (disk_) disk_->release();
   sequence.kv.reserve(max_length_ + network_->config().block_size);
   sequence.history.reserve(static_cast<size_t>(max_length_));
   sequence.waiting = store_.open(tokens, scope, sequence.kv.length());

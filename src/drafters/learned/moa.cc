@@ -32,6 +32,7 @@ class MoaDrafter final : public Drafter {
         waiting_(backend_),
         learns_(network_->config().uses_cross && (context.is_remote || !network_->config().uses_layers)) {
     const MoaConfig& config = network_->config();
+    disk_ = context.open_disk(growth_.cache(), options.decoding_type, context.files->head_file()->file);
     if (is_remote_ && config.target_layers > 0)
       tail_ = std::make_unique<TargetTail>(
           context.target, config.target_layers,
@@ -52,6 +53,10 @@ class MoaDrafter final : public Drafter {
   void collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out) override;
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) override {
+    return disk_ && disk_->restore(sequence, tokens, scope, limit_ms);
+  }
+  bool save(bool everything) override { return disk_ && disk_->save(everything); }
   DrafterMemory memory() const override {
     return {.weight_bytes = network_->weight_bytes(),
             .cache_bytes = growth_.cache().shape().total_bytes() + (store_ ? store_->bytes() : 0)};
@@ -80,6 +85,7 @@ class MoaDrafter final : public Drafter {
       .name = std::string(method_name(Method::kMoa)), .emits_probabilities = true, .uses_target = true};
   std::unique_ptr<MoaNetwork> network_;
   CachedGrowth growth_;
+  std::unique_ptr<KvDisk> disk_;  // of its cache, or null
   std::unique_ptr<TreePolicy> policy_;
   int64_t max_length_;
   bool is_remote_;
@@ -103,6 +109,7 @@ MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tok
   if (is_new) {
     // Entries of earlier sequences lack the tail's.
     sequence.kv = growth_.cache().open(tail_ ? tokens.first(0) : tokens, scope);
+    if (disk_) disk_->release();
     if (tail_) tail_->open(sequence.tail);
     if (store_) sequence.waiting = store_->open(tokens, scope, sequence.kv.length());
     growth_.reserve(sequence, max_length_);

@@ -21,6 +21,11 @@
 namespace outrider {
 namespace {
 
+// No entry is for the first token, but every entry depends on it: it is part of the scope.
+uint64_t own_scope(std::span<const TokenId> tokens, uint64_t scope) {
+  return mix64(scope) + static_cast<uint64_t>(tokens.front());
+}
+
 // Entry e of a sequence's cache belongs to token e's features and token e + 1, so its tokens begin with the
 // second one. Entries of committed tokens are always computed from the target's own features: entries of
 // drafted ones are given back with the tree.
@@ -35,6 +40,10 @@ class RecurrentDrafter final : public Drafter {
   void absorb(std::span<const CommittedFeatures> committed) override;
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  bool restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) override {
+    return disk_ && disk_->restore(sequence, tokens.subspan(1), own_scope(tokens, scope), limit_ms);
+  }
+  bool save(bool everything) override { return disk_ && disk_->save(everything); }
   DrafterMemory memory() const override {
     return {.weight_bytes = head_->weight_bytes(),
             .cache_bytes = growth_.cache().shape().total_bytes() + store_.bytes()};
@@ -80,6 +89,7 @@ class RecurrentDrafter final : public Drafter {
   LayerBackend& backend_;
   std::unique_ptr<RecurrentHead> head_;
   CachedGrowth growth_;
+  std::unique_ptr<KvDisk> disk_;  // of its cache; null also where states are carried, which no page holds
   FeatureStore store_;
   Context context_;
   size_t max_length_;        // tokens of the longest sequence
@@ -127,16 +137,16 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
     entry_states_.reserve(static_cast<int64_t>(rows), state_size());
     page_states_.reserve(growth_.cache().shape().page_count, state_size());
   }
+  if (!head_->carries_state())
+    disk_ = context.open_disk(growth_.cache(), options.decoding_type, context.files->head_file()->file);
   path_.resize(CachedGrowth::kMaxUncached + 1);
   std::iota(path_.begin(), path_.end(), 0);
   taking_.reserve(static_cast<size_t>(context.max_batch));
   requests_.reserve(static_cast<size_t>(context.max_batch));
 }
 
-// No entry is for the first token, but every entry depends on it: it is part of the scope.
 RecurrentDrafter::Found RecurrentDrafter::open(std::span<const TokenId> tokens, uint64_t scope) {
-  const uint64_t own_scope = mix64(scope) + static_cast<uint64_t>(tokens.front());
-  KvSequence kv = growth_.cache().open(tokens.subspan(1), own_scope);
+  KvSequence kv = growth_.cache().open(tokens.subspan(1), own_scope(tokens, scope));
   const int cached = kv.length();
   return {.tokens = {tokens.begin(), tokens.end()},
           .scope = scope,
@@ -157,6 +167,7 @@ void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt,
   state.kv = std::move(found->kv);
   state.waiting = std::move(found->waiting);
   found_.erase(found);
+  if (disk_) disk_->release();
   growth_.reserve(state, static_cast<int64_t>(max_length_));
   state.states.reserve(static_cast<int64_t>(state.tokens.capacity()), state_size());
   if (!head_->carries_state()) return;

@@ -19,6 +19,10 @@ void retire(const StepParts& parts, RequestId id) {
   const std::unique_ptr<Sequence> sequence = parts.scheduler->remove(id);
   if (sequence == nullptr) return;
   forget(parts, *sequence);
+  const Request& request = sequence->request();
+  // Slots have no adapters.
+  if (request.pooling == Pooling::kNone && sequence->scope() == request.cache_scope)
+    parts.slots->keep(request.slot, sequence->tokens(), request.cache_scope);
   const SpeculationStats& stats = sequence->completion().speculation;
   if (!sequence->is_offered()) parts.speculation_limits->add_finished(stats.accepted, stats.drafts);
   sequence->publish();

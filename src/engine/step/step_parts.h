@@ -5,6 +5,7 @@
 #include <span>
 
 #include "engine/scheduler.h"
+#include "engine/slot_texts.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
@@ -19,6 +20,7 @@ struct StepParts {
   KvCache* cache = nullptr;
   Drafter* drafter = nullptr;
   Scheduler* scheduler = nullptr;
+  SlotTexts* slots = nullptr;
   SpeculationPolicy* policy = nullptr;
   SpeculationLimits* speculation_limits = nullptr;
   int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)

@@ -39,6 +39,8 @@ class SeparateStates final : public StateStorage {
   void poison_updates(int32_t id, int64_t first, int64_t count) override {
     numbers_.poison_updates(id, first, count);
   }
+  void save(int32_t id, int64_t updates, float* to) override { numbers_.save(id, updates, to); }
+  void load(int32_t id, int64_t updates, const float* from) override { numbers_.load(id, updates, from); }
   HostStates& numbers() { return numbers_; }
 
  private:
@@ -55,6 +57,12 @@ class SeparateStorage final : public KvStorage {
   void clear(int64_t first_slot, int64_t count) override { entries_.storage().clear(first_slot, count); }
   void read(const KvRow& row, float* out, int64_t stride) const override {
     entries_.storage().read(row, out, stride);
+  }
+  void save(int64_t first_slot, int64_t count, std::byte* to) const override {
+    entries_.storage().save(first_slot, count, to);
+  }
+  void load(int64_t first_slot, int64_t count, const std::byte* from) override {
+    entries_.storage().load(first_slot, count, from);
   }
   StateStorage& states() override { return states_; }
   KvCache& entries() { return entries_; }

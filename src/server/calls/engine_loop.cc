@@ -59,20 +59,27 @@ void EngineLoop::offer(CallNumber call, TokenTree tree) {
   mail_.notify_one();
 }
 
+void EngineLoop::post(Task task) {
+  const std::lock_guard lock(mutex_);
+  if (stops_ || has_ended_) return;
+  commands_.push_back({.task = std::move(task)});
+  mail_.notify_one();
+}
+
 Status EngineLoop::run_between_steps(std::function<Status(Engine&)> task) {
-  const Error ended = resource_error("the server is shutting down");
   auto done = std::make_shared<std::promise<Status>>();
   std::future<Status> outcome = done->get_future();
-  {
-    const std::lock_guard lock(mutex_);
-    if (has_ended_) return ended;
-    commands_.push_back({.task = std::move(task), .done = std::move(done)});
-    mail_.notify_one();
-  }
+  post([task = std::move(task), done = std::move(done)](Engine& engine) {
+    try {
+      done->set_value(task(engine));
+    } catch (const std::exception& error) {
+      done->set_value(resource_error(error.what()));
+    }
+  });
   try {
     return outcome.get();
-  } catch (const std::future_error&) {  // the loop ended before it came to the task
-    return ended;
+  } catch (const std::future_error&) {  // the loop has ended, or ends before it comes to the task
+    return resource_error("the server is shutting down");
   }
 }
 
@@ -94,6 +101,8 @@ void EngineLoop::stop() {
     mail_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(mutex_);
+  commands_.clear();
 }
 
 std::vector<CallUpdate> EngineLoop::take_updates() {
@@ -152,12 +161,9 @@ bool EngineLoop::advance(std::vector<Command>& commands) {
   for (Command& command : commands) {
     try {
       execute(command);
-    } catch (const std::exception& error) {
+    } catch (const std::exception&) {
       log_failure("submit_failed", std::current_exception());
-      if (command.done) {
-        command.done->set_value(resource_error(error.what()));
-        continue;
-      }
+      if (command.task) continue;
       until_memory_is_there([&] { running_[command.call].is_lost = has_lost_calls_ = true; });
     }
   }
@@ -181,7 +187,7 @@ bool EngineLoop::step() {
 }
 
 void EngineLoop::execute(Command& command) {
-  if (command.task) return command.done->set_value(command.task(*engine_));
+  if (command.task) return command.task(*engine_);
   if (!command.requests.empty()) return begin(command);
   if (!command.tree) return cancel_requests(command.call);
   const auto found = running_.find(command.call);

@@ -62,6 +62,9 @@ class EngineLoop {
   // Cancels the requests of a call before the next step. Their last updates still arrive. Unknown calls are
   // ignored. False: there is no memory for the order.
   bool cancel(CallNumber call) noexcept;
+  // Runs a task between two steps. It is destroyed unrun where the loop ends before.
+  using Task = std::function<void(Engine&)>;
+  void post(Task task);
   // Ends the thread after the current step, and waits for that. No callback comes after it.
   void stop();
 
@@ -75,8 +78,7 @@ class EngineLoop {
     std::vector<Request> requests = {};  // empty without a tree and a task: cancel
     bool wants_traces = false;
     std::optional<TokenTree> tree = {};
-    std::function<Status(Engine&)> task = {};
-    std::shared_ptr<std::promise<Status>> done = {};  // of the task
+    Task task = {};
   };
   struct Running {
     std::vector<RequestId> requests;  // by index of the choice

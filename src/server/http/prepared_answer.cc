@@ -10,6 +10,7 @@
 namespace outrider {
 struct PreparedReply {
   ReceivedBody body;
+  BodyFunction function;
   std::optional<ApiResult<std::string>> made;
 };
 
@@ -25,16 +26,21 @@ class LiveCallPlace {
   LiveCalls* calls_;
 };
 
-Connection::Task<bool> answer_prepared(Exchange& exchange, TextFunction function) {
+BodyFunction body_function(const Exchange& exchange, TextFunction function) {
+  const ServedModel* model = &exchange.connection->service().model;
+  return [model, function](std::string_view body) { return function(body, *model, {}); };
+}
+
+Connection::Task<bool> answer_prepared(Exchange& exchange, BodyFunction function) {
   Connection& connection = *exchange.connection;
   const LiveCallPlace place(&connection.service().calls);
   const auto prepared = std::make_shared<PreparedReply>();
   PreparationWorker& worker = connection.service().workers->worker_for(exchange.body.bound());
   prepared->body = std::move(exchange.body);
-  const ServedModel* model = &connection.service().model;
-  std::function<void()> job = [prepared, model, function] {
+  prepared->function = std::move(function);
+  std::function<void()> job = [prepared] {
     const auto text = prepared->body.take_text();
-    prepared->made = text.ok() ? function(*text, *model, {}) : text;
+    prepared->made = text.ok() ? prepared->function(*text) : text;
   };
   std::function<bool()> ends = [] { return false; };
   connection.start_watch();

@@ -17,6 +17,7 @@
 #include "server/http/generation_answer.h"
 #include "server/http/prepared_answer.h"
 #include "server/http/request_reader.h"
+#include "server/http/slot_answer.h"
 
 namespace outrider {
 namespace {
@@ -59,7 +60,9 @@ Connection::Task<bool> dispatch(Exchange& exchange) {
   }
   if (std::holds_alternative<ParseFunction>(row.function)) co_return co_await answer_generation(exchange);
   if (const auto* function = std::get_if<TextFunction>(&row.function))
-    co_return co_await answer_prepared(exchange, *function);
+    co_return co_await answer_prepared(exchange, body_function(exchange, *function));
+  if (std::holds_alternative<SlotAction>(row.function))
+    co_return co_await answer_prepared(exchange, slot_function(exchange));
   const PlainCall call = {.argument = exchange.admission.match.argument, .scope = exchange.admission.scope};
   const Reply reply = std::get<PlainFunction>(row.function)(service, call);
   co_return co_await send(exchange, reply);

@@ -26,13 +26,15 @@ using PlainFunction = Reply (*)(Service& service, const PlainCall& call);
 using TextFunction = ApiResult<std::string> (*)(std::string_view body, const ServedModel& model,
                                                 const ApiLimits& limits);
 // - by the engine, after the worker has read the request (ParseFunction)
+// - by the engine between two steps: llama-server's actions on slots
+struct SlotAction {};
 // - by a conversation of the drafting protocol
 struct DraftingUpgrade {};
 
 struct RouteRow {
   std::string_view method;
   std::string_view pattern;  // "{id}" matches one segment
-  std::variant<PlainFunction, TextFunction, ParseFunction, DraftingUpgrade> function;
+  std::variant<PlainFunction, TextFunction, ParseFunction, SlotAction, DraftingUpgrade> function;
   bool needs_model = true;  // 503 before it is loaded
   bool is_public = false;   // no host name and no key is asked for
 

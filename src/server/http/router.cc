@@ -63,6 +63,7 @@ constexpr RouteRow kRoutes[] = {
     {"GET", "/tokenizer_info", tokenizer_info},
     {"GET", "/props", props},
     {"GET", "/slots", slots},
+    {"POST", "/slots/{id}", SlotAction{}},
     {"POST", "/v1/requests/{id}/cancel", cancel, false},
     {"GET", kDraftingPath, DraftingUpgrade{}},
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/quote.h"
 #include "config/option_table.h"
@@ -63,6 +64,13 @@ ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
 ApiStatus read_penalty_window(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const int64_t window, field.integer(-1, most_tokens()));
   spec.penalty_window = window;
+  return api_ok();
+}
+
+// llama-server's number of the slot that remembers the text; -1: any.
+ApiStatus read_slot(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t slot, field.integer(-1, most_tokens()));
+  spec.request.slot = static_cast<int>(std::min<int64_t>(slot, std::numeric_limits<int>::max()));
   return api_ok();
 }
 
@@ -234,6 +242,7 @@ constexpr Rule kGenerationRules[] = {
      }},
     {"repeat_last_n", read_penalty_window},
     {"n_predict", read_max_tokens},
+    {"id_slot", read_slot},
     {"top_k", read_top_k},
     {"seed", read_seed},
     {"n", read_n},
@@ -315,7 +324,6 @@ constexpr std::string_view kWithoutMeaning[] = {
     "cache_salt",
     "client_metadata",
     "dynatemp_exponent",
-    "id_slot",
     "include_obfuscation",
     "metadata",
     "mirostat_eta",

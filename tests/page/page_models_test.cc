@@ -2,7 +2,7 @@
 // The chat page of a server of several models.
 #include <fstream>
 
-#include "tests/serving/page_fixture.h"
+#include "tests/page/page_fixture.h"
 
 namespace outrider {
 namespace {

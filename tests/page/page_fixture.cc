@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/serving/page_fixture.h"
+#include "tests/page/page_fixture.h"
 
 #include <unistd.h>
 

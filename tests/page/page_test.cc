@@ -5,7 +5,7 @@
 #include <set>
 
 #include "server/page/chat_html.h"
-#include "tests/serving/page_fixture.h"
+#include "tests/page/page_fixture.h"
 
 namespace outrider {
 namespace {

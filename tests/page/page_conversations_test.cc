@@ -2,7 +2,7 @@
 // The conversations that the chat page keeps: reload, search, edit, regenerate, delete, export and import.
 #include <gmock/gmock.h>
 
-#include "tests/serving/page_fixture.h"
+#include "tests/page/page_fixture.h"
 
 namespace outrider {
 namespace {

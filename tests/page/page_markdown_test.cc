@@ -2,7 +2,7 @@
 // Markdown on the chat page. The model is made to write each text, so that it comes as every answer does.
 #include <gmock/gmock.h>
 
-#include "tests/serving/page_fixture.h"
+#include "tests/page/page_fixture.h"
 
 namespace outrider {
 namespace {

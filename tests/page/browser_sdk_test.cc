@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "tests/serving/page_fixture.h"
+#include "tests/page/page_fixture.h"
 
 namespace outrider {
 namespace {

@@ -13,7 +13,7 @@ import sys
 RANKS = [
     {"asio", "base"},
     {"config", "platform", "web", "tokenizer"},
-    {"chat_template", "device", "tensor", "grammar", "ranks"},
+    {"chat_template", "corpus", "device", "tensor", "grammar", "ranks"},
     {"formats", "hub", "kernels"},
     {"device_kernels", "kv", "quantize", "sampling"},
     {"models", "speculation"},
@@ -59,7 +59,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/math/": {"cli"}, "boost/": {"asio", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
-TEST_HEADERS = {"fake_head.h", "gguf_head_test_data.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
+TEST_HEADERS = {"fake_head.h", "gguf_head_test_data.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h", "test_corpus.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
 # Folders whose numbers decide about text. The reference is the oracle of the others and stays apart.
 TEXT_FOLDERS = ("base/", "draft_heads/", "drafters/", "kernels/", "models/", "sampling/", "speculation/acceptance/", "speculation/tree/")

@@ -67,6 +67,10 @@ struct EngineOptions {
   std::filesystem::path prompt_cache;  // folder for cached pages and states, which later starts read; empty:
                                        // none
   int64_t prompt_cache_size = int64_t{8} << 30;  // bytes of that folder; the longest unused files go first
+  // Texts of others, which Suffix drafts from (folders: all files in them), and the folder of their index,
+  // which later starts map.
+  std::vector<std::filesystem::path> corpus;
+  std::filesystem::path corpus_cache;
   int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
                              // every pass; 0: all weights are in memory
   ComputeDevice device = ComputeDevice::kAuto;

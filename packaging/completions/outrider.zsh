@@ -28,11 +28,12 @@ _outrider() {
     generate)
       _arguments \
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--chat[ask the prompt as a user through the model'\''s chat template, instead of continuing it]' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
@@ -104,10 +105,11 @@ _outrider() {
     chat)
       _arguments \
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
@@ -164,7 +166,7 @@ _outrider() {
         '*:file:_files' ;;
     score)
       _arguments \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
@@ -204,7 +206,9 @@ _outrider() {
         '*:file:_files' ;;
     inspect)
       _arguments \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--json[print one JSON object]' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
@@ -215,9 +219,10 @@ _outrider() {
       _arguments \
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
         '--batch[measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt]:LIST:_files' \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--context[with --rows\: tokens already in the KV cache; without it 512, or what fits]:N:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
@@ -281,9 +286,10 @@ _outrider() {
     verify-lossless)
       _arguments \
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--compare-kernels[compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device]' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
@@ -336,8 +342,9 @@ _outrider() {
     doctor)
       _arguments \
         '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
@@ -393,11 +400,12 @@ _outrider() {
         '--allowed-host[a name under which clients may reach the server, beside the names of this machine; may be repeated]:NAME:_files' \
         '--api-key[keys that requests may show, separated by commas; other users of the machine see them in the list of processes, so --api-key-file is better; may be repeated]:KEY:_files' \
         '--api-key-file[keys, one per line, that requests must show; read again on SIGHUP; not readable by others]:FILE:_files' \
-        '--cache-dir[where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--chat-page[whether GET / is the chat page]:WHEN:(on off)' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--cors-origin[let pages from there call, as in https\://example.org; *\: from anywhere; several are separated by commas or a list in JSON; may be repeated]:ORIGIN:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \

@@ -118,6 +118,11 @@ bool drafts_with(const SpeculativeOptions& options, Method method) {
           std::ranges::find(options.combine, method) != options.combine.end());
 }
 
+bool reads_corpus(const SpeculativeOptions& options) {
+  return std::ranges::any_of(
+      kMethods, [&](const MethodRow& row) { return row.reads_corpus && drafts_with(options, row.method); });
+}
+
 std::string_view tree_kind_name(TreeKind kind) {
   switch (kind) {
     case TreeKind::kChain:

@@ -69,6 +69,7 @@ struct MethodRow {
   bool shares_trees = true;      // it may be one of the methods of `combine`
   bool needs_target = false;     // it drafts by passes of the target; so do all heads
   bool reads_target_kv = false;  // keys and values of all heads of the target
+  bool reads_corpus = false;     // it drafts from EngineOptions::corpus
   bool finds_files = false;      // without speculative_model it drafts with what is found for the target
   bool has_own_tree = false;     // its options give the tree's size; max_draft_len and tree do not
   UsualTree usual = {};
@@ -99,8 +100,10 @@ std::optional<Method> recognise_head(std::span<const std::string_view> tensors);
 // The method that drafts with a model in which `has_key` finds the keys of config.json.
 Method recognise_draft_model(const std::function<bool(std::string_view)>& has_key);
 
-// Whether `method` drafts, with or without others; the row of a method that drafts and needs this, or null.
+// Whether `method` drafts, with or without others; whether one does that reads a corpus; the row of a method
+// that drafts and needs this, or null.
 bool drafts_with(const SpeculativeOptions& options, Method method);
+bool reads_corpus(const SpeculativeOptions& options);
 const MethodRow* find_need(const SpeculativeOptions& options, MethodNeeds needs);
 
 // Puts the methods that Auto stands for in its place: the methods that draft from the text, and `of_files`,

@@ -454,6 +454,10 @@ const OptionRow kOptions[] = {
     {.name = "speculative-model", .metavar = "DIR", .group = kSpeculation, .commands = kDecodes | kServe,
      .brief_commands = kDoctor, .member = Type::kSpeculationKey,
      .help = "draft model or learned drafter; without --speculative what it is decides the method"},
+    {.name = "corpus", .metavar = "FILE", .group = kSpeculation, .commands = kDecodes | kServe | kInspect,
+     .member = member<&S::engine, &Engine::corpus>(),
+     .help = "text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl: each line "
+             "is a text; its index is built once and kept in --cache-dir; may be repeated"},
     {.name = "draft-shape", .metavar = "NAME", .group = kSpeculation, .commands = kBench | kBenchBatch,
      .member = member<&S::draft_shape>(),
      .help = "with --shape: draft with random weights of this shape, such as llama-68m"},
@@ -496,10 +500,10 @@ const OptionRow kOptions[] = {
      .member = named<kOnOff, &S::engine, &Engine::rank_memory>(),
      .help = "processes of one machine that share a target exchange numbers in memory that they share; off: through "
              "MPI, as processes of different machines do"},
-    {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
+    {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns | kInspect,
      .member = member<&S::engine, &Engine::cache_dir>(),
-     .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
-             "~/.cache/outrider; none: nowhere"},
+     .help = "where measured costs of passes and the index of --corpus are kept from run to run; without it "
+             "$XDG_CACHE_HOME/outrider or ~/.cache/outrider; none: nowhere"},
     {.name = "device", .metavar = "NAME", .group = kMachine, .commands = kRuns | kInspect,
      .member = named<kDevices, &S::engine, &Engine::device>(),
      .help = "machine that computes the networks; cuda: a GPU of NVIDIA; emulated: its kernels on this processor, slowly "

@@ -19,6 +19,7 @@
 
 namespace outrider {
 
+class Corpus;
 class DraftTeam;
 
 // The ranks that draft which belong to a drafter: number `index` among `count` drafters.
@@ -50,8 +51,9 @@ struct DrafterContext {
   std::shared_ptr<DraftTeam> team = {};
   DraftShare share = {};
   std::filesystem::path target_path = {};
-  const DraftFiles* files = nullptr;  // null: the method drafts with none
-  std::string_view device = {};       // see ModelOptions
+  const DraftFiles* files = nullptr;          // null: the method drafts with none
+  std::shared_ptr<const Corpus> corpus = {};  // texts of others; null: none
+  std::string_view device = {};               // see ModelOptions
   // Where the target's cache is kept on disk; its identity is the target's. nullopt: nowhere.
   std::optional<KvDisk::Options> disk = {};
 

@@ -20,6 +20,7 @@
 
 namespace outrider {
 
+class Corpus;
 class DraftTeam;
 
 // Everything that an engine is made of, opened and fitted together. Members are destroyed in reverse order,
@@ -38,6 +39,7 @@ struct EngineParts {
       cache_identity;  // all that the bits of pages depend on besides tokens and shape; empty: unknown
   std::unique_ptr<KvDisk> disk;           // of the cache; null: it is not kept
   std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null
+  std::shared_ptr<const Corpus> corpus;   // texts of others, or null
   std::shared_ptr<Drafter> drafter;
   double agreement = 0.0;   // of the draft head, as its files say (HeadSummary); 0: unknown
   PassCosts costs;          // of the target; empty unless the policy needs them

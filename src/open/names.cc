@@ -104,6 +104,18 @@ Status check_draft_shape(const Settings& settings) {
       "--draft-shape names the draft model of draft_target; found another one, or another method");
 }
 
+// Error: a corpus that no drafter would read.
+Status check_corpus(const EngineOptions& options) {
+  const SpeculativeOptions& speculation = options.speculation;
+  const bool is_read = speculation.method_unset || method_row(speculation.decoding_type).finds_files ||
+                       reads_corpus(speculation);
+  if (options.corpus.empty() || is_read) return {};
+  return usage_error(
+      fmt::format("--corpus expects a method that drafts from it, found {}: use suffix or auto, or "
+                  "combined,combine=[suffix,...]",
+                  method_key(speculation.decoding_type)));
+}
+
 void choose_caches(EngineOptions& options) {
   if (options.cache_dir.empty()) {
     options.cache_dir = user_cache_directory();
@@ -112,6 +124,8 @@ void choose_caches(EngineOptions& options) {
   }
   if (options.memory_limit > 0 && options.packed_cache.empty() && !options.cache_dir.empty())
     options.packed_cache = options.cache_dir / "packed";
+  if (!options.corpus.empty() && options.corpus_cache.empty() && !options.cache_dir.empty())
+    options.corpus_cache = options.cache_dir / "corpus";
 }
 
 }  // namespace
@@ -127,6 +141,8 @@ Result<Names> names_of(const Settings& given, Unasked unasked) {
   OUTRIDER_TRY(names.options.model, chosen_model(settings));
   choose_caches(names.options);
   OUTRIDER_RETURN_IF_ERROR(check_draft_shape(settings));
+  if (unasked != Unasked::kPlain || settings.speculation_given)
+    OUTRIDER_RETURN_IF_ERROR(check_corpus(names.options));
   SpeculativeOptions& speculation = names.options.speculation;
   for (const MethodRow& row : method_table()) {
     if (drafts_with(speculation, row.method))

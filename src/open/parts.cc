@@ -21,6 +21,7 @@
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "models/team/ranked_model.h"
+#include "open/corpus_files.h"
 #include "open/device_choice.h"
 #include "open/resolved.h"
 #include "platform/cpu_topology.h"
@@ -303,6 +304,7 @@ Status open_drafter(EngineParts& parts, const OpenedFiles& files, const KernelTa
                                .team = parts.draft_team,
                                .target_path = files.target.path,
                                .files = &files.drafts,
+                               .corpus = parts.corpus,
                                .device = backend_name(parts.options.device),
                                .disk = disk_options(parts)};
   OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
@@ -386,6 +388,7 @@ Result<std::unique_ptr<EngineParts>> begin_parts(const OpenedFiles& files, Targe
   auto parts = std::make_unique<EngineParts>();
   parts->options = resolved.engine;
   OUTRIDER_RETURN_IF_ERROR(open_text(*parts, files.target));
+  OUTRIDER_TRY(parts->corpus, open_corpus_of(parts->options, *parts->tokenizer));
   OUTRIDER_RETURN_IF_ERROR(open_workers(*parts, load.rank_threads));
   return parts;
 }

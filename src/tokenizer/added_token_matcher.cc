@@ -76,6 +76,10 @@ std::vector<AddedTokenSpan> AddedTokenMatcher::split(std::string_view text, bool
   std::vector<AddedTokenSpan> spans;
   size_t covered = 0;
   for (size_t position = 0; position < text.size();) {
+    if (first_[static_cast<unsigned char>(text[position])] < 0) {  // no token begins so, as nearly everywhere
+      ++position;
+      continue;
+    }
     const Match match = longest_match(text.substr(position));
     if (match.entry < 0) {
       ++position;

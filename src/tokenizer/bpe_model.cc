@@ -2,12 +2,93 @@
 #include "tokenizer/bpe_model.h"
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <utility>
 
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "tokenizer/byte_mapping.h"
 
 namespace outrider {
+
+// Short words that were encoded before, and their tokens. Open addressing, linear probing; a power of two, at
+// most half in use.
+class WordCache {
+ public:
+  static constexpr size_t kMaxBytes = 15;               // of a word
+  static constexpr size_t kMaxWords = size_t{1} << 16;  // all are forgotten when there are so many
+
+  struct Entry {
+    uint64_t low = 0, high = 0;  // the bytes of the word, zeros, and its length; 0: free
+    uint32_t first = 0;          // the only token of the word, or the index of the first of several
+    uint32_t count = 0;          // of its tokens; 0: not yet known
+  };
+
+  // The entry of a word of 1 to kMaxBytes bytes, made if it is new. Valid until the next call.
+  Entry& find(std::string_view word) {
+    if (2 * used_ >= entries_.size()) make_room();
+    char bytes[kMaxBytes + 1] = {};
+    std::memcpy(bytes, word.data(), word.size());
+    bytes[kMaxBytes] = static_cast<char>(word.size());
+    Entry key;
+    std::memcpy(&key.low, bytes, sizeof(key.low));
+    std::memcpy(&key.high, bytes + sizeof(key.low), sizeof(key.high));
+    Entry& entry = place_of(key);
+    if (entry.high == 0) {
+      entry = key;
+      ++used_;
+    }
+    return entry;
+  }
+
+  void append_tokens(const Entry& entry, std::vector<TokenId>& tokens) const {
+    if (entry.count == 1) {
+      tokens.push_back(static_cast<TokenId>(entry.first));
+    } else {
+      const auto first = several_.begin() + entry.first;
+      tokens.insert(tokens.end(), first, first + entry.count);
+    }
+  }
+
+  void set_tokens(Entry& entry, std::span<const TokenId> tokens) {
+    entry.count = static_cast<uint32_t>(tokens.size());
+    entry.first =
+        static_cast<uint32_t>(tokens.size() == 1 ? static_cast<size_t>(tokens.front()) : several_.size());
+    if (tokens.size() > 1) several_.insert(several_.end(), tokens.begin(), tokens.end());
+  }
+
+ private:
+  Entry& place_of(const Entry& key) {
+    uint64_t hash = (key.low * 0x9E3779B97F4A7C15ull ^ key.high) * 0xD6E8FEB86659FD93ull;
+    hash ^= hash >> 32;
+    const size_t mask = entries_.size() - 1;
+    for (size_t i = static_cast<size_t>(hash) & mask;; i = (i + 1) & mask) {
+      Entry& entry = entries_[i];
+      if (entry.high == 0 || (entry.low == key.low && entry.high == key.high)) return entry;
+    }
+  }
+
+  void make_room() {
+    if (used_ >= kMaxWords) {
+      std::ranges::fill(entries_, Entry());
+      several_.clear();
+      used_ = 0;
+      return;
+    }
+    std::vector<Entry> old(2 * entries_.size());
+    old.swap(entries_);
+    for (const Entry& entry : old) {
+      if (entry.high != 0) place_of(entry) = entry;
+    }
+  }
+
+  std::vector<Entry> entries_ = std::vector<Entry>(1024);
+  size_t used_ = 0;
+  std::vector<TokenId> several_;  // tokens of words that have several
+};
+
 namespace {
 
 // The order of the heap. std::*_heap keep the greatest element first, so "greater" means "later".
@@ -22,11 +103,35 @@ bool can_stand_in_text(TokenAttribute attribute) {
 
 }  // namespace
 
+// Caches of texts before; each thread that encodes a long text takes one.
+class BpeModel::WordCaches {
+ public:
+  std::unique_ptr<WordCache> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (free_.empty()) return std::make_unique<WordCache>();
+    std::unique_ptr<WordCache> cache = std::move(free_.back());
+    free_.pop_back();
+    return cache;
+  }
+
+  void give_back(std::unique_ptr<WordCache> cache) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(std::move(cache));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<WordCache>> free_;
+};
+
+BpeModel::~BpeModel() = default;
+
 BpeModel::BpeModel(const TokenizerSpec& spec, size_t merges)
     : SubwordModel(spec.unknown),
       spec_(&spec),
       by_score_(!spec.scores.empty() && spec.merges.empty()),
-      merges_(merges) {}
+      merges_(merges),
+      caches_(std::make_unique<WordCaches>()) {}
 
 Result<std::unique_ptr<const SubwordModel>> BpeModel::create(const TokenizerSpec& spec,
                                                              const PieceIds& piece_ids) {
@@ -84,8 +189,28 @@ Status BpeModel::index_merges(const PieceIds& piece_ids) {
 }
 
 void BpeModel::encode_words(const std::vector<std::string_view>& words, std::vector<TokenId>& tokens) const {
+  constexpr size_t kFewWords = 256;
   BpeWorkspace workspace;
-  for (const std::string_view word : words) encode_word(word, workspace, tokens);
+  if (words.size() < kFewWords) {
+    for (const std::string_view word : words) encode_word(word, workspace, tokens);
+    return;
+  }
+  std::unique_ptr<WordCache> known = caches_->take();
+  for (const std::string_view word : words) {
+    if (word.empty() || word.size() > WordCache::kMaxBytes) {
+      encode_word(word, workspace, tokens);
+      continue;
+    }
+    WordCache::Entry& entry = known->find(word);
+    if (entry.count > 0) {
+      known->append_tokens(entry, tokens);
+    } else {
+      const size_t begin = tokens.size();
+      encode_word(word, workspace, tokens);
+      known->set_tokens(entry, std::span(tokens).subspan(begin));
+    }
+  }
+  caches_->give_back(std::move(known));
 }
 
 void BpeModel::encode_word(std::string_view word, BpeWorkspace& workspace,

@@ -45,6 +45,8 @@ class BpeModel final : public SubwordModel {
   static Result<std::unique_ptr<const SubwordModel>> create(const TokenizerSpec& spec,
                                                             const PieceIds& piece_ids);
 
+  ~BpeModel() override;
+
   void encode_words(const std::vector<std::string_view>& words, std::vector<TokenId>& tokens) const override;
 
  private:
@@ -62,12 +64,15 @@ class BpeModel final : public SubwordModel {
   void merge_symbols(std::string_view word, BpeWorkspace& workspace) const;
   void emit(std::string_view word, const std::vector<BpeSymbol>& symbols, std::vector<TokenId>& tokens) const;
 
+  class WordCaches;
+
   const TokenizerSpec* spec_;
   bool by_score_;
   size_t longest_piece_ = 0;        // bytes
   std::vector<std::string> words_;  // [ids] the text of each piece, in bytes if byte-level
   std::unordered_map<std::string_view, TokenId> word_ids_;  // views of words_
   MergeTable merges_;
+  std::unique_ptr<WordCaches> caches_;
 };
 
 }  // namespace outrider

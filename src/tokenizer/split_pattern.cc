@@ -85,9 +85,9 @@ void SplitPattern::find_segments(std::string_view text, std::vector<Segment>& se
   size_t search_from = 0;
   bool matched_before = false;
   while (search_from <= text.size() && !text.empty()) {
-    int count = pcre2_match(impl_->code.get(), subject, text.size(), search_from, PCRE2_NO_UTF_CHECK,
-                            match.get(), impl_->context.get());
-    if (count == PCRE2_ERROR_JIT_STACKLIMIT) {
+    int count = pcre2_jit_match(impl_->code.get(), subject, text.size(), search_from, 0, match.get(),
+                                impl_->context.get());
+    if (count == PCRE2_ERROR_JIT_STACKLIMIT || count == PCRE2_ERROR_JIT_BADOPTION) {
       count = pcre2_match(impl_->code.get(), subject, text.size(), search_from,
                           PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match.get(), impl_->context.get());
     }

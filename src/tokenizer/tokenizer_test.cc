@@ -72,6 +72,28 @@ TEST(Tokenizer, MergesByRank) {
   EXPECT_THAT(tokenizer->encode(""), ElementsAre());
 }
 
+// Words that come again are taken from those before.
+TEST(Tokenizer, LongTextsHaveTheTokensOfTheirWords) {
+  TokenizerSpec spec = byte_level_spec();
+  spec.split_patterns = {{.pattern = " "}};
+  const auto tokenizer = create(std::move(spec));
+  std::string text;
+  std::vector<TokenId> expected;
+  uint32_t state = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string word;
+    state = state * 1664525 + 1013904223;
+    for (uint32_t n = state >> 16; n > 0; n /= 4) word += "abc\xC3"[n % 4];
+    if (i % 50 == 0) word += std::string(state >> 28, 'a');  // also longer than what is kept
+    for (const std::string& part : {word, std::string(" ")}) {
+      const auto tokens = tokenizer->encode(part);
+      expected.insert(expected.end(), tokens.begin(), tokens.end());
+      text += part;
+    }
+  }
+  EXPECT_EQ(tokenizer->encode(text), expected);
+}
+
 TEST(Tokenizer, MergesByScore) {
   const auto tokenizer = create(scored_spec());
   // "ab" scores better than "\u2581a".

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "corpus/test_corpus.h"
 #include "drafters/combined/combined.h"
 #include "drafters/registry.h"
 #include "tests/lossless/hash_model.h"
@@ -34,6 +35,7 @@ Method decoding_type(DrafterKind kind) {
     case DrafterKind::kNGram:
       return Method::kNGram;
     case DrafterKind::kSuffix:
+    case DrafterKind::kCorpus:
       return Method::kSuffix;
     case DrafterKind::kLookahead:
       return Method::kLookahead;
@@ -65,6 +67,20 @@ constexpr double kTemperatures[] = {0, 0.7, 1.3};
 constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRejection,
                                      AcceptanceRule::kTypical, AcceptanceRule::kRelaxed,
                                      AcceptanceRule::kBlock};
+
+// Texts of letters, many of them longer than what the drafter looks at.
+std::shared_ptr<const Corpus> letter_corpus() {
+  static const std::shared_ptr<const Corpus> corpus = [] {
+    std::mt19937 random(1);
+    TokenDocuments documents(40);
+    for (std::vector<TokenId>& document : documents) {
+      for (unsigned left = random() % 500; left > 0; --left)
+        document.push_back(static_cast<TokenId>(random() % (kLetters + 1)));
+    }
+    return test_corpus(documents, kLetters + 1);
+  }();
+  return corpus;
+}
 
 SpeculativeOptions speculation_of(const HashConfiguration& configuration) {
   const Tree& tree = kTrees[static_cast<size_t>(configuration[kTreeFactor])];
@@ -140,7 +156,9 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   const auto made = [&](Method method) {
     SpeculativeOptions own = options;
     own.decoding_type = method;
-    auto drafter = make_drafter(own, context_of(setup));
+    DrafterContext context = context_of(setup);
+    if (kind == DrafterKind::kCorpus || kind == DrafterKind::kCombined) context.corpus = letter_corpus();
+    auto drafter = make_drafter(own, context);
     EXPECT_TRUE(drafter.ok()) << drafter.error().message;
     return *drafter;
   };

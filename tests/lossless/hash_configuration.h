@@ -57,6 +57,7 @@ enum class DrafterKind {
   kCombined,
   kDraftTarget,
   kMixedDrafts,  // two draft models and NGram
+  kCorpus,       // Suffix with texts of others
   kCount,
 };
 

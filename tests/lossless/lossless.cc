@@ -266,6 +266,8 @@ Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, cons
   OUTRIDER_TRY(options.speculation, parsed(variant));
   options.cache_dir = cost_directory();
   options.prompt_cache = variant.prompt_cache;
+  if (!variant.corpus.empty()) options.corpus = {variant.corpus};
+  options.corpus_cache = options.cache_dir / "corpus";
   OUTRIDER_TRY(auto parts, open_parts(std::move(options)));
   parts->preempt_every = variant.preempt_every;
   return parts;

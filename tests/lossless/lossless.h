@@ -36,6 +36,7 @@ struct Variant {
   int threads = 0;                  // 0: one per core
   std::filesystem::path head = {};  // replaces speculative_model
   std::filesystem::path prompt_cache = {};
+  std::filesystem::path corpus = {};  // a text or a folder of texts; empty: none
 };
 std::string describe(const Variant& variant);
 

@@ -109,6 +109,36 @@ TEST_F(ProgramTest, ADirectoryNamesItsMethod) {
   expect_refused(common + "--speculative medusa", 2, "found none beside it");
 }
 
+TEST_F(ProgramTest, ACorpusGivesDraftsAndNoOtherText) {
+  const std::string common = "generate " + kModel + " -p 'hello world' --max-tokens 40 --ignore-eos --json ";
+  const Json plain = run_json(common + "--speculative none");
+  const Json alone = run_json(common + "--speculative suffix,policy=fixed");
+  const std::string corpus = write("answers.txt", "hello world" + plain["text"].get<std::string>() + "\n");
+  const std::string cache = "--cache-dir " + (folder_ / "cache").string() + " ";
+  const std::string drafting = common + cache + "--corpus " + corpus;
+  const Outcome built = run(drafting + " --speculative suffix,policy=fixed");
+  EXPECT_NE(built.errors.find("building the index"), std::string::npos) << built.errors;
+  for (const std::string speculative : {"suffix", "suffix,tree=dynamic", "combine=[ngram,suffix]", "auto"}) {
+    const Json json = run_json(drafting + " --speculative '" + speculative + ",policy=fixed'");
+    EXPECT_EQ(json["text"], plain["text"]) << speculative;
+    EXPECT_GT(json["speculation"]["accepted"], alone["speculation"]["accepted"]) << speculative;
+  }
+  const Outcome found = run(drafting + " --speculative suffix");
+  EXPECT_EQ(found.errors.find("building the index"), std::string::npos) << found.errors;
+
+  const Json shown = run_json("inspect --json " + kModel + " " + cache + "--corpus " + corpus)["corpus"];
+  EXPECT_EQ(shown["documents"], 1);
+  EXPECT_EQ(shown["text_bytes"], std::filesystem::file_size(corpus));
+  EXPECT_GT(shown["tokens"], 40);
+  EXPECT_TRUE(std::filesystem::exists(shown["index"].get<std::string>()));
+  EXPECT_NE(run("inspect " + kModel + " " + cache + "--corpus " + corpus).output.find("\ncorpus\n"),
+            std::string::npos);
+
+  expect_refused(drafting + " --speculative ngram", 2, "--corpus expects a method that drafts from it");
+  expect_refused(common + "--cache-dir none --corpus " + corpus, 2, "--cache-dir none");
+  expect_refused(common + cache + "--corpus " + corpus + ".missing", 1, "answers.txt.missing");
+}
+
 const std::vector<std::string> kContenders = {"NGram chain",
                                               "NGram dynamic",
                                               "Suffix chain",

@@ -14,6 +14,7 @@
 #include "cli/reports/memory_forecast.h"
 #include "cli/terminal.h"
 #include "config/methods.h"
+#include "corpus/open_corpus.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
@@ -24,6 +25,7 @@
 #include "open/drafter_report.h"
 #include "open/drafters/drafter_search.h"
 #include "open/parts.h"
+#include "platform/cpu_topology.h"
 #include "tensor/dtype.h"
 
 namespace outrider {
@@ -212,6 +214,20 @@ nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& 
   return json;
 }
 
+// The index of --corpus in the tokens of the model, built where it is not there.
+Result<nlohmann::ordered_json> corpus_json(const Settings& settings, const ModelFile& model) {
+  OUTRIDER_TRY(const Names names, names_of(settings, Unasked::kAuto));
+  OUTRIDER_TRY(const auto tokenizer, Tokenizer::create(model.tokenizer));
+  const CorpusOptions options{.texts = settings.engine.corpus,
+                              .cache = names.options.corpus_cache,
+                              .threads = static_cast<int>(allowed_cpus().size())};
+  OUTRIDER_TRY(const std::shared_ptr<const Corpus> corpus, open_corpus(options, *tokenizer));
+  const CorpusFacts& facts = corpus->facts();
+  return nlohmann::ordered_json{
+      {"files", facts.files},   {"documents", facts.documents},         {"text_bytes", facts.text_bytes},
+      {"tokens", facts.tokens}, {"index_bytes", corpus->index_bytes()}, {"index", corpus->path().string()}};
+}
+
 // The drafters that Auto would use, and why others are left out.
 DrafterSearch drafters_of(const ModelFile& model) {
   constexpr size_t kModels = 3;  // draft models to compare
@@ -285,17 +301,23 @@ Status run_inspect(const Settings& settings) {
     OUTRIDER_TRY(files.drafts, open_draft_files(files.names.options.speculation));
     OUTRIDER_TRY(memory, memory_json(files));
   }
+  std::optional<nlohmann::ordered_json> corpus;
+  if (!settings.engine.corpus.empty()) {
+    OUTRIDER_TRY(corpus, corpus_json(settings, model));
+  }
   const DrafterSearch drafters = drafters_of(model);
   if (settings.json) {
     nlohmann::ordered_json json = model_json(model);
     json["drafters"] = drafters_json(drafter_lines(drafters));
     json["device"] = device_json(model, settings.engine);
     if (memory) json["memory"] = *memory;
+    if (corpus) json["corpus"] = *corpus;
     write_output(json_line(json));
   } else {
     write_output(model_text(model) + drafters_text(drafters) + "\n" +
                  section_text("device", device_json(model, settings.engine)) +
-                 (memory ? "\n" + section_text("memory", *memory) : ""));
+                 (memory ? "\n" + section_text("memory", *memory) : "") +
+                 (corpus ? "\n" + section_text("corpus", *corpus) : ""));
   }
   return {};
 }

@@ -88,6 +88,8 @@ constexpr Name kOptionNames[] = {
     {kSglang, "--speculative-ngram-max-match-window-size", "speculative.max_matching_ngram_size"},
     {kSglang, "--speculative-ngram-max-bfs-breadth", "speculative.dynamic_tree_max_topK"},
     {kSglang, "--speculative-ngram-capacity", "speculative.max_pool_patterns"},
+    {kSglang, "--speculative-ngram-external-corpus-path", "corpus", {},
+     "Suffix and Auto draft from it, and NGram alone does not"},
     // Options without effect.
     {kTrt, "disable_overlap_scheduler", {}, {}, kNoOverlap, true},
     {kTrt, "cuda_graph_config", {}, {}, kNoGpu},
@@ -210,6 +212,8 @@ constexpr Name kOptionNames[] = {
     {kSglang, "--speculative-ngram-min-bfs-breadth", {}, {}, "a node may have any number of children"},
     {kSglang, "--speculative-ngram-match-type", {}, {}, "the key `is_use_oldest` sets the order"},
     {kSglang, "--speculative-ngram-max-trie-depth", {}, {}, "the key `max_matching_ngram_size` bounds it"},
+    {kSglang, "--speculative-ngram-external-sam-budget", {}, {}, "the likeliest draft counts, wherever it comes from"},
+    {kSglang, "--speculative-ngram-external-corpus-max-tokens", {}, {}, "the index is a mapped file of any size"},
     {kSglang, "--enable-multi-layer-eagle", {}, {}, kFileDecides, true},
 };
 

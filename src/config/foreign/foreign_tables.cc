@@ -140,8 +140,8 @@ constexpr Name kLlamaServerNames[] = {
     // Drafting.
     {kLlama, "--spec-ngram-simple-min-hits|--spec-ngram-map-k-min-hits|--spec-ngram-map-k4v-min-hits|"
              "--spec-ngram-mod-n-min|--spec-ngram-min-hits", {}, {}, "the policy measures what drafts are worth"},
-    {kLlama, "-lcs|--lookup-cache-static|-lcd|--lookup-cache-dynamic", {}, {},
-     "drafters learn from the texts of this run; there are no files of n-grams"},
+    {kLlama, "-lcs|--lookup-cache-static", {}, {}, "--corpus takes the texts themselves; files of n-grams are not read"},
+    {kLlama, "-lcd|--lookup-cache-dynamic", {}, {}, "the key `suffix_max_cached_requests` remembers texts of this run"},
     {kLlama, "--spec-synth-len|--spec-synth-rates", {}, {}, "`outrider bench --synthetic-acceptance` measures it", false, true},
     // Other commands.
     {kLlama, "--usage", {}, {}, "--help shows the options", true, true},

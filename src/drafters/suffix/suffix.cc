@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "config/methods.h"
+#include "corpus/context_search.h"
+#include "drafters/suffix/continuation_tree.h"
 #include "drafters/suffix/suffix_draft.h"
 
 namespace outrider {
@@ -54,15 +57,34 @@ class OutputCache {
 // Probability of a node that followed its parent every time; 1 would mean that nothing is known of the node.
 constexpr double kCertain = 0.99;
 
+// Texts of others, which all sequences draft from.
+class CorpusDrafts {
+ public:
+  CorpusDrafts(std::shared_ptr<const Corpus> corpus, int64_t vocab_size)
+      : corpus_(std::move(corpus)), search_(*corpus_), tree_(*corpus_, vocab_size) {}
+
+  void improve(std::span<const TokenId> tokens, const SuffixDraftLimits& limits, SuffixSpeculator& speculator,
+               SuffixDraft& best) {
+    speculator.improve(search_, tree_, tokens, limits, best);
+  }
+
+ private:
+  std::shared_ptr<const Corpus> corpus_;
+  ContextSearch search_;
+  ContinuationTree tree_;
+};
+
 class SuffixDrafter final : public Drafter {
  public:
-  explicit SuffixDrafter(const SpeculativeOptions& options)
+  SuffixDrafter(const SpeculativeOptions& options, const DrafterContext& context)
       : max_tree_depth_(options.suffix.max_tree_depth),
         is_tree_(options.tree.kind != TreeKind::kChain),
         limits_{.is_tree = is_tree_,
                 .nodes_per_match = options.suffix.max_spec_factor,
                 .min_path_probability = options.suffix.min_token_prob},
-        cache_(options.suffix.max_tree_depth, options.suffix.max_cached_requests) {}
+        cache_(options.suffix.max_tree_depth, options.suffix.max_cached_requests) {
+    if (context.corpus != nullptr) corpus_.emplace(context.corpus, context.vocab_size);
+  }
 
   const DrafterTraits& traits() const override { return traits_; }
 
@@ -116,6 +138,7 @@ class SuffixDrafter final : public Drafter {
     speculator_.improve(sequence.tree, places_, limits_, best_);
     find_ends_in_cache(request.tokens);
     speculator_.improve(cache_.tree(), places_, limits_, best_);
+    if (corpus_) corpus_->improve(request.tokens, limits_, speculator_, best_);
     nodes_.clear();
     for (const SuffixDraft::Node& node : best_.nodes) {
       const int parent = node.parent < 0 ? 0 : nodes_[static_cast<size_t>(node.parent)];
@@ -138,6 +161,7 @@ class SuffixDrafter final : public Drafter {
   bool is_tree_;
   SuffixDraftLimits limits_;
   OutputCache cache_;
+  std::optional<CorpusDrafts> corpus_;
   std::unordered_map<uint64_t, Sequence> sequences_;
   SuffixSpeculator speculator_;
   // Scratch of draft_one().
@@ -149,8 +173,8 @@ class SuffixDrafter final : public Drafter {
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> make_suffix_drafter(const SpeculativeOptions& options,
-                                                     const DrafterContext&) {
-  return std::shared_ptr<Drafter>(std::make_shared<SuffixDrafter>(options));
+                                                     const DrafterContext& context) {
+  return std::shared_ptr<Drafter>(std::make_shared<SuffixDrafter>(options, context));
 }
 
 }  // namespace outrider

@@ -21,18 +21,44 @@ void SuffixSpeculator::improve(const SuffixTree& tree, std::span<const SuffixPla
                                const SuffixDraftLimits& limits, SuffixDraft& best) {
   for (auto match = static_cast<int>(places.size()); match > 0; --match) {
     // No node is likelier than the likeliest first one.
-    const double max = node_limit(match, limits);
-    if (max <= best.score) return;
-    const SuffixPlace place = places[static_cast<size_t>(match - 1)];
-    const SuffixPlace first = tree.likeliest_after(place);
-    if (!first || max * ratio(tree.count(first), tree.count(place)) <= best.score) continue;
-    draft(tree, place, limits, trial_);
-    if (trial_.score > best.score) std::swap(trial_, best);
+    if (node_limit(match, limits) <= best.score) return;
+    improve_after(tree, places[static_cast<size_t>(match - 1)], limits, best);
+  }
+}
+
+void SuffixSpeculator::improve(ContextSearch& search, ContinuationTree& tree,
+                               std::span<const TokenId> context, const SuffixDraftLimits& limits,
+                               SuffixDraft& best) {
+  PlaceRange tried;
+  int ends = 0;
+  for (int match = search.find(context); match > 0 && ends < kMaxEnds; --match) {
+    if (node_limit(match, limits) <= best.score) return;
+    const PlaceRange range = search.range(match);
+    if (range == tried) continue;
+    tried = range;
+    ++ends;
+    improve_after(tree, tree.reset(range, match), limits, best);
   }
 }
 
 void SuffixSpeculator::draft(const SuffixTree& tree, SuffixPlace match, const SuffixDraftLimits& limits,
                              SuffixDraft& draft) {
+  grow(tree, match, limits, draft);
+}
+
+template <typename Tree>
+void SuffixSpeculator::improve_after(Tree& tree, SuffixPlace match, const SuffixDraftLimits& limits,
+                                     SuffixDraft& best) {
+  const SuffixPlace first = tree.likeliest_after(match);
+  const double max = node_limit(match.depth, limits);
+  if (!first || max * ratio(tree.count(first), tree.count(match)) <= best.score) return;
+  grow(tree, match, limits, trial_);
+  if (trial_.score > best.score) std::swap(trial_, best);
+}
+
+template <typename Tree>
+void SuffixSpeculator::grow(Tree& tree, SuffixPlace match, const SuffixDraftLimits& limits,
+                            SuffixDraft& draft) {
   draft.match = match.depth;
   draft.score = 0;
   draft.nodes.clear();

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "corpus/context_search.h"
+#include "drafters/suffix/continuation_tree.h"
 #include "drafters/suffix/suffix_tree.h"
 
 namespace outrider {
@@ -38,10 +40,16 @@ class SuffixSpeculator {
   void improve(const SuffixTree& tree, std::span<const SuffixPlace> places, const SuffixDraftLimits& limits,
                SuffixDraft& best);
 
+  // Tries the ends of `context` in a corpus in the same way. Ends that stand at the same places as a longer
+  // one give no better draft; the longest kMaxEnds of all others are tried.
+  void improve(ContextSearch& search, ContinuationTree& tree, std::span<const TokenId> context,
+               const SuffixDraftLimits& limits, SuffixDraft& best);
   // The draft after one match.
   void draft(const SuffixTree& tree, SuffixPlace match, const SuffixDraftLimits& limits, SuffixDraft& draft);
 
  private:
+  static constexpr int kMaxEnds = 4;
+
   struct Candidate {
     SuffixPlace place;
     int number = 0;  // of equally likely ones the first leaves the heap first
@@ -52,6 +60,11 @@ class SuffixSpeculator {
                  : number > other.number;
     }
   };
+
+  template <typename Tree>
+  void improve_after(Tree& tree, SuffixPlace match, const SuffixDraftLimits& limits, SuffixDraft& best);
+  template <typename Tree>
+  void grow(Tree& tree, SuffixPlace match, const SuffixDraftLimits& limits, SuffixDraft& draft);
 
   SuffixDraft trial_;
   std::vector<Candidate> heap_;

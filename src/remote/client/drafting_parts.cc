@@ -12,6 +12,7 @@
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "open/corpus_files.h"
 #include "open/device_choice.h"
 #include "open/resolved.h"
 #include "remote/protocol/vocabulary.h"
@@ -94,6 +95,10 @@ Result<DraftingParts> open_drafting(Names names) {
     OUTRIDER_TRY(parts.ends, open_ends(file, options, files.drafts.head_file(), kernels, parts.pool.get()));
   }
   DrafterContext context = context_of(parts, file, options, kernels);
+  EngineOptions resolved = options;
+  resolved.speculation = speculation;
+  resolved.threads = threads;
+  OUTRIDER_TRY(context.corpus, open_corpus_of(resolved, *parts.tokenizer));
   context.files = &files.drafts;
   OUTRIDER_TRY(parts.drafter, make_drafter(speculation, context));
   parts.limits = limits_of(speculation);

@@ -46,7 +46,7 @@ ROOMS = {
     "ranks": [{"mpi"}],
     "open": [{"drafters"}],
     "remote": [{"protocol"}, {"session"}, {"client"}],
-    "server": [{"access", "api", "page"}, {"telemetry"}, {"calls", "fleet"}, {"http"}],
+    "server": [{"access", "api", "page"}, {"telemetry"}, {"calls", "fleet"}, {"batch"}, {"http"}],
     "server/api": [{"tools"}, {"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
     "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],

@@ -93,9 +93,10 @@ struct EngineOptions {
   int prefill_chunk = 256;  // prompt tokens computed in one pass
   int max_batch_rows = 0;   // rows of one pass: prompts, pending tokens, drafts; 0: enough for the two above
   int max_waiting = 0;      // requests that wait for a place in the batch; 0: any number
-  int offered_nodes = 0;    // nodes below the root of the largest tree that Engine::offer() takes; 0: none
-  bool calibrate = false;   // measure all costs of passes on opening, whatever the policy: for requests with
-                            // policy auto and EngineStatus::speedup; else policy auto starts with a few costs
+  int background_beside = 0;  // requests in the background that run while others do (Request::is_background)
+  int offered_nodes = 0;      // nodes below the root of the largest tree that Engine::offer() takes; 0: none
+  bool calibrate = false;  // measure all costs of passes on opening, whatever the policy: for requests with
+                           // policy auto and EngineStatus::speedup; else policy auto starts with a few costs
 };
 
 // The rule of requests that name no other.
@@ -174,6 +175,9 @@ struct Request {
   // Adapters whose updates are added in this order; empty: none. Unset: the engine's defaults.
   std::optional<std::vector<RequestAdapter>> adapters = {};
   int slot = -1;  // remembers its text when it ends (Engine::save_slot); -1: the engine chooses one
+  // It runs in the steps in which no other request wants to, and in places that the others leave. Its output
+  // is the same. It does not count to EngineOptions::max_waiting.
+  bool is_background = false;
   // Masks the target's distribution and prunes drafts. No other request may use the same object.
   std::shared_ptr<TokenConstraint> constraint = {};
 };
@@ -286,7 +290,7 @@ struct AdapterInfo {
 struct EngineStatus {
   int running = 0;  // requests in the batch
   int waiting = 0;
-  int parked = 0;     // requests that wait for an offered tree
+  int parked = 0;     // requests that wait for an offered tree, or in the background for a place
   int64_t pages = 0;  // pages of the KV pool
   int64_t used_pages = 0;
   int64_t cached_pages = 0;  // of finished sequences, kept for prompts that begin alike

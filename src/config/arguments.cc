@@ -58,6 +58,7 @@ class Translator {
         OUTRIDER_RETURN_IF_ERROR(take(argument));
       }
     }
+    arguments_.own.insert(arguments_.own.end(), later_words_.begin(), later_words_.end());
     return std::move(arguments_);
   }
 
@@ -125,10 +126,24 @@ class Translator {
     }
     if (!is_new) return {};
     arguments_.spelling.emplace(foreign.here, place);
-    const bool is_positional = option_of(command_, foreign.here)->positional;
-    has_words_ = has_words_ || is_positional;
-    arguments_.own.push_back(is_positional ? value : fmt::format("--{}={}", foreign.here, value));
+    if (option_of(command_, foreign.here)->positional) {
+      add_word(foreign.here, value);
+    } else {
+      arguments_.own.push_back(fmt::format("--{}={}", foreign.here, value));
+    }
     return {};
+  }
+
+  // Words are told apart by their order: the first one of the command stands before all others.
+  void add_word(std::string_view name, const std::string& value) {
+    const auto first = std::ranges::find_if(
+        option_table(), [this](const OptionRow& row) { return row.positional && row.belongs_to(command_); });
+    has_words_ = true;
+    if (first->name == name) {
+      arguments_.own.insert(arguments_.own.begin(), value);
+    } else {
+      later_words_.push_back(value);
+    }
   }
 
   Command command_;
@@ -136,6 +151,7 @@ class Translator {
   size_t next_ = 0;
   bool has_words_ = false;  // MODEL, or whatever else stands by itself, was given
   Arguments arguments_;
+  std::vector<std::string> later_words_;                    // given by name
   std::map<std::string, std::string, std::less<>> values_;  // of options given by other names
 };
 

@@ -24,6 +24,7 @@ constexpr std::array kCommands = {
                "prove that speculation does not change the output"},
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
     CommandRow{Command::kServe, "serve", "a server for clients of OpenAI's and Anthropic's APIs"},
+    CommandRow{Command::kBatch, "batch", "answer a file of requests, many at once"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
     CommandRow{Command::kPull, "pull", "fetch a model from the Hugging Face Hub"},
     CommandRow{Command::kModels, "models", "the models on this machine"},

@@ -33,21 +33,22 @@ constexpr unsigned kBenchDrafters = bit(Command::kBenchDrafters);
 constexpr unsigned kVerify = bit(Command::kVerifyLossless);
 constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kDoctor = bit(Command::kDoctor);
-constexpr unsigned kServe = bit(Command::kServe);
+constexpr unsigned kServe = bit(Command::kServe), kBatch = bit(Command::kBatch);
 constexpr unsigned kPull = bit(Command::kPull);
 constexpr unsigned kModels = bit(Command::kModels);
 constexpr unsigned kRemove = bit(Command::kRemove);
 constexpr unsigned kProcesses = bit(Command::kProcesses);
 constexpr unsigned kAsksServer = kGenerate | kChat;
-constexpr unsigned kChats = kGenerate | kChat | kServe;
+constexpr unsigned kServes = kServe | kBatch;  // requests of the API
+constexpr unsigned kChats = kGenerate | kChat | kServes;
 constexpr unsigned kShapes = kBench | kBenchRows | kBenchPrompts | kBenchBatch;
 constexpr unsigned kBenches = kShapes | kBenchDrafters;
 constexpr unsigned kWrites = kGenerate | kChat | kBench | kBenchBatch | kBenchDrafters | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
-constexpr unsigned kRuns = kDecodes | kBenches | kScore | kServe;
+constexpr unsigned kRuns = kDecodes | kBenches | kScore | kServes;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
 constexpr unsigned kPromptSets = kBench | kBenchBatch | kBenchDrafters | kVerify | kDoctor;
-constexpr unsigned kAnswersJson = (kEvery & ~(kChat | kServe)) | kQuantize | kPull | kModels | kProcesses;
+constexpr unsigned kAnswersJson = (kEvery & ~(kChat | kServes)) | kQuantize | kPull | kModels | kProcesses;
 
 // One option is a few lines, so that the table can be read as one. OpenAI documents narrower ranges for some
 // fields of requests than programs and people use elsewhere, and clients test for its errors: these rows have
@@ -55,6 +56,9 @@ constexpr unsigned kAnswersJson = (kEvery & ~(kChat | kServe)) | kQuantize | kPu
 // and llama-server, and 0 tokens of output for a prompt that is only read.
 // clang-format off
 const OptionRow kOptions[] = {
+    {.name = "input", .metavar = "FILE", .group = kInput, .commands = kBatch, .brief_commands = kBatch,
+     .member = member<&S::batch, &BatchOptions::input>(),
+     .help = "requests of OpenAI's Batch API, a line each; -: standard input", .positional = true, .command_line_only = true},
     {.name = "model", .metavar = "MODEL", .group = kModel, .commands = kEvery, .brief_commands = kEvery,
      .member = member<&S::engine, &Engine::model>(),
      .help = "Hugging Face directory, .gguf file, or name of a model on this machine (outrider models); builtin: the "
@@ -115,7 +119,7 @@ const OptionRow kOptions[] = {
      .help = "instead of MODEL: random weights of this shape, such as llama-1b, or of its first layers, such as "
              "llama-1b@4, in the type of --weights (auto: bf16)"},
     {.name = "ctx", .metavar = "N", .group = kModel, .commands = kRuns,
-     .brief_commands = kChat | kScore | kServe, .member = read_by<read_context, S>(Type::kText, context_text),
+     .brief_commands = kChat | kScore | kServes, .member = read_by<read_context, S>(Type::kText, context_text),
      .help = "longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto: what the model was made for, or "
              "what memory holds of it"},
     {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
@@ -143,6 +147,19 @@ const OptionRow kOptions[] = {
     {.name = "server-offline-after", .metavar = "SECONDS", .group = kModel, .commands = kGenerate | kChat,
      .member = member<&S::remote, &RemoteTarget::offline_after>(),
      .help = "how long --server is waited for before the drafter writes alone", .range = {0.1, 1e5}},
+    {.name = "output", .metavar = "FILE", .group = kOutput, .commands = kBatch, .brief_commands = kBatch,
+     .member = member<&S::batch, &BatchOptions::output>(),
+     .help = "the answers, a line each; those in the file are kept, and only the rest is run; without it standard output",
+     .short_name = 'o', .command_line_only = true},
+    {.name = "batch-folder", .metavar = "DIR", .group = kServing, .commands = kServe,
+     .member = member<&S::server, &ServerOptions::batch_folder>(),
+     .help = "serve OpenAI's Files and Batch API, /v1/files and /v1/batches; their files lie in this folder"},
+    {.name = "batch-folder-size", .metavar = "MIB", .group = kServing, .commands = kServe,
+     .member = member<&S::server, &ServerOptions::batch_folder_size>(),
+     .help = "with --batch-folder: the size of all files together; beyond it uploads are refused", .range = {1, 1 << 30}},
+    {.name = "batch-beside", .metavar = "N", .group = kServing, .commands = kServe,
+     .member = member<&S::engine, &Engine::background_beside>(),
+     .help = "with --batch-folder: requests of batches that may run beside others, and slow them", .range = {0, 4096}},
     {.name = "models", .metavar = "WHERE", .group = kServing, .commands = kServe, .brief_commands = kServe,
      .member = member<&S::server, &ServerOptions::models>(),
      .help = "serve several models by their names, each loaded when a request asks for it; all: every model on this machine, "
@@ -184,11 +201,11 @@ const OptionRow kOptions[] = {
     {.name = "ssl-keyfile", .metavar = "FILE", .group = kServing, .commands = kServe,
      .member = member<&S::server, &ServerOptions::certificate_key>(),
      .help = "private key of --ssl-certfile, not readable by others; without it in the same file"},
-    {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServe,
+    {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServes, .brief_commands = kBatch,
      .member = read_by<read_model_names, S>(Type::kTextList, model_names_text),
      .help = "the model's names in the API, separated by commas; answers have the first one; without it the name of its "
              "folder or file", .takes_words = true},
-    {.name = "pooling", .metavar = "WHAT", .group = kServing, .commands = kServe,
+    {.name = "pooling", .metavar = "WHAT", .group = kServing, .commands = kServes,
      .member = named<kPoolings, &S::server, &ServerOptions::pooling>(),
      .help = "what /v1/embeddings takes of a text's states, its last one or their mean; rank: the model is a reranker, "
              "such as Qwen3-Reranker, and answers /v1/rerank instead"},
@@ -208,7 +225,7 @@ const OptionRow kOptions[] = {
     {.name = "drain-timeout", .metavar = "SECONDS", .group = kServing, .commands = kServe,
      .member = member<&S::server, &ServerOptions::drain_timeout>(),
      .help = "how long running requests may go on after SIGTERM", .range = {0, 86400}},
-    {.name = "max-tokens", .metavar = "N", .group = kServing, .commands = kServe,
+    {.name = "max-tokens", .metavar = "N", .group = kServing, .commands = kServes,
      .member = member<&S::server, &ServerOptions::default_max_tokens>(),
      .help = "output of a request that names no number of tokens, at most; -1: the rest of the context",
      .range = {-1, kMaxOutput}},
@@ -367,65 +384,65 @@ const OptionRow kOptions[] = {
     {.name = "context", .metavar = "N", .group = kMeasure, .commands = kBenchRows, .brief_commands = kBenchRows,
      .member = member<&S::bench, &BenchOptions::cached_context>(),
      .help = "with --rows: tokens already in the KV cache; without it 512, or what fits", .range = {0, kMaxTokens}},
-    {.name = "temperature", .metavar = "T", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "temperature", .metavar = "T", .group = kSampling, .commands = kDecodes | kServes,
      .brief_commands = kDecodes & ~kBenchBatch,
      .member = member<&Request::sampling, &SamplingParams::temperature>(),
      .help = "0 is greedy: always the likeliest token; serve: where neither the request nor generation_config.json says",
      .range = {0, 100}, .http = {"temperature", NumberRange{0, 2}}},
-    {.name = "top-k", .metavar = "K", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "top-k", .metavar = "K", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::top_k>(),
      .help = "keep the K likeliest tokens; 0: all", .range = {0, kMaxInt}, .http = {"top_k", NumberRange{-1, kMaxInt}}},
-    {.name = "top-p", .metavar = "P", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "top-p", .metavar = "P", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::top_p>(),
      .help = "keep the smallest set of likeliest tokens that reaches this probability",
      .range = {1e-6, 1}, .http = {"top_p"}},
-    {.name = "min-p", .metavar = "P", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "min-p", .metavar = "P", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::min_p>(),
      .help = "keep tokens with at least this fraction of the likeliest one's probability",
      .range = {0, 1}, .http = {"min_p"}},
-    {.name = "top-n-sigma", .metavar = "N", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "top-n-sigma", .metavar = "N", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::top_n_sigma>(),
      .help = "keep tokens within N standard deviations of all logits below the largest one; -1 or 0: all",
      .range = {-1, 1000}, .http = {"top_n_sigma"}},
-    {.name = "typical-p", .metavar = "P", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "typical-p", .metavar = "P", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::typical_p>(),
      .help = "keep the tokens nearest to the expected information that together reach this probability",
      .range = {1e-6, 1}, .http = {"typical_p"}},
-    {.name = "xtc-probability", .metavar = "P", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "xtc-probability", .metavar = "P", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::xtc_probability>(),
      .help = "how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold",
      .range = {0, 1}, .http = {"xtc_probability"}},
-    {.name = "xtc-threshold", .metavar = "P", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "xtc-threshold", .metavar = "P", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::xtc_threshold>(),
      .help = "the least probability of a token that --xtc-probability leaves out",
      .range = {0, 1}, .http = {"xtc_threshold"}},
-    {.name = "dry-multiplier", .metavar = "M", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "dry-multiplier", .metavar = "M", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::dry, &DryPenalty::multiplier>(),
      .help = "DRY: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0: none",
      .range = {0, 1000}, .http = {"dry_multiplier"}},
-    {.name = "dry-base", .metavar = "BASE", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "dry-base", .metavar = "BASE", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::dry, &DryPenalty::base>(),
      .help = "DRY: how fast the penalty grows", .range = {1, 1000}, .http = {"dry_base"}},
-    {.name = "dry-allowed-length", .metavar = "LENGTH", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "dry-allowed-length", .metavar = "LENGTH", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::dry, &DryPenalty::allowed_length>(),
      .help = "DRY: shorter repetitions cost nothing", .range = {1, kMaxTokens}, .http = {"dry_allowed_length"}},
-    {.name = "dry-penalty-last-n", .metavar = "N", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "dry-penalty-last-n", .metavar = "N", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::dry, &DryPenalty::last_n>(),
      .help = "DRY: tokens of prompt and output that are searched; -1: all, 0: none",
      .range = {-1, kMaxTokens}, .http = {"dry_penalty_last_n"}},
-    {.name = "dry-sequence-breaker", .metavar = "TEXT", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "dry-sequence-breaker", .metavar = "TEXT", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::dry_breakers>(),
      .help = "DRY: tokens with this text end repetitions; may be repeated; none: no text does; without it a line break, "
              "a colon, a quotation mark and an asterisk", .http = {"dry_sequence_breakers"}},
-    {.name = "repetition-penalty", .metavar = "R", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "repetition-penalty", .metavar = "R", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::repetition_penalty>(),
      .help = "divides positive logits of tokens seen in prompt or output, multiplies negative ones",
      .range = {0.01, 100}, .http = {"repetition_penalty"}},
-    {.name = "presence-penalty", .metavar = "P", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "presence-penalty", .metavar = "P", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::presence_penalty>(),
      .help = "subtracted once from tokens already in the output",
      .range = {-1000, 1000}, .http = {"presence_penalty", NumberRange{-2, 2}}},
-    {.name = "frequency-penalty", .metavar = "F", .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "frequency-penalty", .metavar = "F", .group = kSampling, .commands = kDecodes | kServes,
      .member = member<&Request::sampling, &SamplingParams::frequency_penalty>(),
      .help = "subtracted once per occurrence in the output",
      .range = {-1000, 1000}, .http = {"frequency_penalty", NumberRange{-2, 2}}},
@@ -447,14 +464,14 @@ const OptionRow kOptions[] = {
     {.name = "ignore-eos", .group = kLength, .commands = kDecodes,
      .member = member<&Request::ignore_eos>(),
      .help = "go on after the model's end-of-text token", .http = {"ignore_eos"}},
-    {.name = "speculative", .metavar = "CONFIG", .group = kSpeculation, .commands = kDecodes | kServe,
-     .brief_commands = (kDecodes & ~kBenchDrafters) | kServe, .member = Type::kSpeculation,
+    {.name = "speculative", .metavar = "CONFIG", .group = kSpeculation, .commands = kDecodes | kServes,
+     .brief_commands = (kDecodes & ~kBenchDrafters) | kServes, .member = Type::kSpeculation,
      .help = "method,key=value,... or a YAML or JSON file: auto, none, ngram, draft_target, ...; keys are listed "
              "in docs/reference/options.md; without it auto"},
-    {.name = "speculative-model", .metavar = "DIR", .group = kSpeculation, .commands = kDecodes | kServe,
+    {.name = "speculative-model", .metavar = "DIR", .group = kSpeculation, .commands = kDecodes | kServes,
      .brief_commands = kDoctor, .member = Type::kSpeculationKey,
      .help = "draft model or learned drafter; without --speculative what it is decides the method"},
-    {.name = "corpus", .metavar = "FILE", .group = kSpeculation, .commands = kDecodes | kServe | kInspect,
+    {.name = "corpus", .metavar = "FILE", .group = kSpeculation, .commands = kDecodes | kServes | kInspect,
      .member = member<&S::engine, &Engine::corpus>(),
      .help = "text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl: each line "
              "is a text; its index is built once and kept in --cache-dir; may be repeated"},
@@ -465,7 +482,7 @@ const OptionRow kOptions[] = {
      .member = member<&S::bench, &BenchOptions::synthetic_acceptance>(),
      .help = "replace each drafted token, with this probability by the target's own, else by another: times "
              "a drafter as if it were so good", .range = {0, 1}},
-    {.name = "acceptance", .metavar = "RULE", .group = kSpeculation, .commands = kDecodes | kServe,
+    {.name = "acceptance", .metavar = "RULE", .group = kSpeculation, .commands = kDecodes | kServes,
      .brief_commands = kVerify, .member = named<kAcceptanceRules, &S::engine, &Engine::acceptance>(),
      .help = "how drafts are accepted; coupled (same seed, same text as without speculation), rejection "
              "and block (same distribution) are lossless, typical and relaxed are not"},
@@ -515,7 +532,7 @@ const OptionRow kOptions[] = {
     {.name = "compare-kernels", .group = kMachine, .commands = kVerify,
      .member = member<&S::verify, &VerifyOptions::compares_kernels>(),
      .help = "compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device"},
-    {.name = "max-batch", .metavar = "N", .group = kMachine, .commands = kRuns, .brief_commands = kServe,
+    {.name = "max-batch", .metavar = "N", .group = kMachine, .commands = kRuns, .brief_commands = kServes,
      .member = member<&S::engine, &Engine::max_batch>(),
      .help = "sequences that run together", .range = {1, 1024}},
     {.name = "max-batch-rows", .metavar = "N", .group = kMachine, .commands = kRuns,

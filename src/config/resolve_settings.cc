@@ -219,7 +219,8 @@ class Resolver {
 
   // Only a server and a program have requests that choose an adapter by its name.
   void use_all_adapters() {
-    if (given_.command == Command::kServe || given_.program_options) return;
+    if (given_.command == Command::kServe || given_.command == Command::kBatch || given_.program_options)
+      return;
     for (AdapterSource& adapter : settings_.engine.adapters) adapter.is_default = true;
   }
 

@@ -7,7 +7,8 @@ Settings default_settings(Command command) {
   Settings settings;
   settings.command = command;
   SamplingParams& sampling = settings.request.sampling;
-  if (command == Command::kServe) {  // llama-server's, with which small models write sensibly
+  if (command == Command::kServe ||
+      command == Command::kBatch) {  // llama-server's, with which small models write sensibly
     sampling.temperature = 0.8;
     sampling.top_k = 40;
     sampling.min_p = 0.05;

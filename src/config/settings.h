@@ -33,6 +33,7 @@ enum class Command : unsigned {
   kBenchDrafters = 1u << 15,
   kRemove = 1u << 16,
   kProcesses = 1u << 17,
+  kBatch = 1u << 18,
 };
 
 enum class OriginKind { kFile, kEnvironment, kCommandLine };
@@ -134,6 +135,12 @@ struct VerifyOptions {
   bool compares_kernels = false;  // the machines that compute, and not ways of decoding
 };
 
+// Options of `batch` beside those that it shares with `serve`.
+struct BatchOptions {
+  std::filesystem::path input;   // "-": standard input
+  std::filesystem::path output;  // empty or "-": standard output
+};
+
 // Options of `serve`.
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address; names are not looked up
@@ -168,8 +175,10 @@ struct ServerOptions {
   std::string models;                    // several: "all", a folder, or a list; empty: one model
   int64_t models_memory = 0;             // bytes for the engines of several models; 0: what is free
   std::filesystem::path slot_folder;     // where clients may keep texts by name; empty: nowhere
-  double idle_unload = 0;           // seconds without requests, after which a model is unloaded; 0: never
-  std::vector<std::string> pinned;  // models of several that stay loaded
+  double idle_unload = 0;              // seconds without requests, after which a model is unloaded; 0: never
+  std::vector<std::string> pinned;     // models of several that stay loaded
+  std::filesystem::path batch_folder;  // files and batches of the Batch API; empty: it is not served
+  int batch_folder_size = 10 << 10;    // MiB, of all files
 };
 
 // Everything a run was asked for, each value checked against its own range. Immutable once resolved.
@@ -201,6 +210,7 @@ struct Settings {
   std::string removed_model;  // of `rm`
   VerifyOptions verify;
   ServerOptions server;
+  BatchOptions batch;
 
   std::vector<std::string> warnings;                   // for the user, one line each
   std::map<std::string, Origin, std::less<>> origins;  // of the options that were given, by name

@@ -54,6 +54,7 @@ SchedulerOptions scheduler_options(const EngineParts& parts, SavedPrompts& saved
           .max_predicted = max_predicted(parts),
           .max_preemptions = parts.max_preemptions,
           .preempt_every = parts.preempt_every,
+          .background_beside = parts.options.background_beside,
           .max_cached = max_cached(parts),
           .restorer = &saved};
 }

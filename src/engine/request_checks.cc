@@ -171,7 +171,7 @@ Status check_room(const Sequence& sequence, const EngineParts& parts, const Sche
                        "; shorten the prompt, lower max tokens or raise --kv-pages");
   }
   const int max = parts.options.max_waiting;
-  if (max > 0 && scheduler.queued() >= max) {
+  if (max > 0 && !sequence.is_background() && scheduler.queued() >= max) {
     return resource_error("the queue is full: " + std::to_string(scheduler.queued()) +
                           " requests wait, expected fewer than " + std::to_string(max) + "; try again later");
   }

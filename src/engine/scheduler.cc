@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -57,15 +58,16 @@ bool Scheduler::idle() const {
 }
 
 std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
+  yield_places();
   unpark();
-  admit();
+  admit(preempted);
   park();
   ++steps_;
   if (options_.preempt_every > 0 && steps_ % options_.preempt_every == 0) {
     if (const size_t index = victim(); index > 0) preempt(index, preempted);
   }
   plan_rows();
-  while (pages_needed() > cache_->available_pages() && reclaim()) {
+  while (pages_needed() > cache_->available_pages() && reclaim(preempted)) {
   }
   if (pages_needed() > cache_->available_pages()) {
     for (SequencePlan& plan : plans_) plan.max_draft_len = plan.max_nodes = 0;
@@ -79,31 +81,73 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   return plans_;
 }
 
-// Index of the most junior sequence that may lose its pages; 0, the most senior one, if there is none.
+int Scheduler::wanting() const {
+  const auto wants = [](const Entry& entry) {
+    return !entry.sequence->is_background() && !is_parkable(*entry.sequence);
+  };
+  const auto count = [&](const auto& entries) {
+    return static_cast<int>(std::ranges::count_if(entries, wants));
+  };
+  return count(waiting_) + count(preempted_) + count(running_) + count(parked_);
+}
+
+int Scheduler::background_places() const {
+  const int others = wanting();
+  if (others == 0) return options_.max_batch;
+  return std::clamp(options_.max_batch - others, 0, options_.background_beside);
+}
+
+int Scheduler::background_running() const {
+  return static_cast<int>(
+      std::ranges::count_if(running_, [](const Entry& entry) { return entry.sequence->is_background(); }));
+}
+
+// Index of the most junior sequence that may lose its pages, one in the background before others; 0, the most
+// senior one, if there is none.
 size_t Scheduler::victim() const {
+  size_t found = 0;
   for (size_t i = running_.size(); i-- > 1;) {
-    if (running_[i].preemptions < options_.max_preemptions) return i;
+    if (running_[i].preemptions >= options_.max_preemptions) continue;
+    if (running_[i].sequence->is_background()) return i;
+    if (found == 0) found = i;
   }
-  return 0;
+  return found;
 }
 
 void Scheduler::park() {
   for (size_t i = 0; i < running_.size();) {
-    if (!is_parkable(*running_[i].sequence)) {
+    if (is_parkable(*running_[i].sequence)) {
+      park(i);
+    } else {
       ++i;
-      continue;
     }
-    leave_scope(running_[i]);
-    parked_.push_back(std::move(running_[i]));
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void Scheduler::park(size_t index) {
+  leave_scope(running_[index]);
+  parked_.push_back(std::move(running_[index]));
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+// Parks the most junior sequences in the background that have no place any more.
+void Scheduler::yield_places() {
+  int surplus = background_running() - background_places();
+  for (size_t i = running_.size(); i-- > 0 && surplus > 0;) {
+    if (!running_[i].sequence->is_background()) continue;
+    park(i);
+    --surplus;
   }
 }
 
 // Brings back the sequences with trees that are there, while the batch has places. Sequences without pages
 // are admitted like preempted ones.
 void Scheduler::unpark() {
+  const int background = background_places();
   for (size_t i = 0; i < parked_.size();) {
-    const bool is_ready = !parked_[i].sequence->awaits_tree() && keeps_guarantees(parked_[i]);
+    const Sequence& sequence = *parked_[i].sequence;
+    const bool has_place = !sequence.is_background() || background_running() < background;
+    const bool is_ready = has_place && !sequence.awaits_tree() && keeps_guarantees(parked_[i]);
     if (!is_ready || (parked_[i].has_pages && running() >= options_.max_batch)) {
       ++i;
       continue;
@@ -121,10 +165,11 @@ void Scheduler::unpark() {
 
 // Takes pages that wait for a sequence, or the pages of the sequence that has been parked longest. False:
 // none has pages.
-bool Scheduler::reclaim() {
+bool Scheduler::reclaim(std::vector<Sequence*>& preempted) {
   if (options_.restorer != nullptr && options_.restorer->release()) return true;
   const auto found = std::ranges::find_if(parked_, &Entry::has_pages);
   if (found == parked_.end()) return false;
+  if (found->sequence->is_background()) preempted.push_back(found->sequence.get());
   found->sequence->kv = KvSequence();
   found->has_pages = false;
   return true;
@@ -142,14 +187,17 @@ void Scheduler::preempt(size_t index, std::vector<Sequence*>& preempted) {
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-void Scheduler::admit() {
+void Scheduler::admit(std::vector<Sequence*>& preempted) {
   for (Entries* queue : {&preempted_, &waiting_}) {
     for (Entry& entry : *queue) {
       if (entry.is_counted) leave_scope(entry);
     }
   }
+  const int background = background_places();
   for (int places = options_.max_batch - running(); places > 0; --places) {
-    const auto [queue, index] = next_to_admit();
+    auto [queue, index] = next_to_admit(/*in_background=*/false);
+    if (queue == nullptr && background_running() < background)
+      std::tie(queue, index) = next_to_admit(/*in_background=*/true);
     if (queue == nullptr) return;
     Entry& entry = (*queue)[index];
     if (awaits_prefix(*entry.sequence)) {
@@ -157,7 +205,7 @@ void Scheduler::admit() {
       continue;
     }
     while (!fits(*entry.sequence)) {
-      if (!reclaim()) return;
+      if (!reclaim(preempted)) return;
     }
     if (!keeps_guarantees(entry)) return;
     if (restores(*entry.sequence)) {
@@ -170,14 +218,17 @@ void Scheduler::admit() {
   }
 }
 
-std::pair<Scheduler::Entries*, size_t> Scheduler::next_to_admit() {
+std::pair<Scheduler::Entries*, size_t> Scheduler::next_to_admit(bool in_background) {
+  const auto is_next = [=](const Entry& entry) {
+    return !entry.is_counted && entry.sequence->is_background() == in_background;
+  };
   for (size_t i = 0; i < preempted_.size(); ++i) {
-    if (!preempted_[i].is_counted) return {&preempted_, i};
+    if (is_next(preempted_[i])) return {&preempted_, i};
   }
   int fewest = std::numeric_limits<int>::max();
   size_t best = 0;
   for (size_t i = 0; i < waiting_.size() && fewest > 0; ++i) {
-    if (waiting_[i].is_counted) continue;
+    if (!is_next(waiting_[i])) continue;
     const auto scope = scopes_.find(waiting_[i].sequence->request().cache_scope);
     const int others = scope == scopes_.end() ? 0 : scope->second;
     if (others >= fewest) continue;

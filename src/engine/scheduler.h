@@ -41,6 +41,7 @@ struct SchedulerOptions {
   int max_predicted = 0;    // levels and nodes of a chain from a prediction
   int max_preemptions = 8;  // a sequence that lost its pages this often runs to its end
   int preempt_every = 0;    // steps after which a sequence loses its pages without need, for tests; 0: never
+  int background_beside = 0;  // sequences in the background that run while others want to
   // How many tokens of the sequence may come from the cache. Without it all that the cache has are taken.
   std::function<int64_t(const Sequence&)> max_cached = {};
   PrefixRestorer* restorer = nullptr;  // null: there is none
@@ -77,9 +78,13 @@ struct SequencePlan {
 // yet. It keeps its pages until others need them, the longest parked first, and comes back before any other
 // sequence when its tree is there.
 //
+// Background: while another sequence wants to run, sequences in the background are parked, but for
+// background_beside of them in places that are free. Parked so, they come back as places allow.
+//
 // Admission: preempted sequences come first, by seniority; then a sequence of the scope (of the KV cache: an
 // API key) with the fewest running sequences, the earliest of them. The next sequence waits for pages, and
 // none overtakes it. A sequence with a beginning that comes from elsewhere holds a place until it is there.
+// Sequences in the background come after all others.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, KvCache* cache);
@@ -90,8 +95,8 @@ class Scheduler {
   int running() const { return static_cast<int>(running_.size()); }
   int parked() const { return static_cast<int>(parked_.size()); }
   int waiting() const { return static_cast<int>(waiting_.size() + preempted_.size()); }
-  // Waiting sequences for which the batch has no place.
-  int queued() const { return waiting() - std::max(0, options_.max_batch - running()); }
+  // Waiting sequences for which the batch has no place, without those in the background.
+  int queued() const { return std::max(0, wanting() - options_.max_batch); }
   int64_t preemptions() const { return preemptions_; }
   // Prompt tokens of all sequences that have run, and how many of these the cache had.
   int64_t prompt_tokens() const { return prompt_tokens_; }
@@ -126,10 +131,17 @@ class Scheduler {
   };
   using Entries = std::deque<Entry>;
 
+  // Sequences that want to run in the next step and are not in the background.
+  int wanting() const;
+  // Sequences in the background that may run in the next step, and those that would.
+  int background_places() const;
+  int background_running() const;
+  void park(size_t index);
+  void yield_places();
   void unpark();
-  bool reclaim();
-  void admit();
-  std::pair<Entries*, size_t> next_to_admit();
+  bool reclaim(std::vector<Sequence*>& preempted);
+  void admit(std::vector<Sequence*>& preempted);
+  std::pair<Entries*, size_t> next_to_admit(bool in_background);
   bool fits(const Sequence& sequence) const;
   bool keeps_guarantees(const Entry& entry) const;
   bool awaits_prefix(const Sequence& sequence) const;

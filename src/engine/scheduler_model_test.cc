@@ -43,6 +43,7 @@ struct Shape {
   bool long_prompts = false;
   bool has_offers = false;  // some sequences wait for offered trees
   bool restores = false;    // some sequences wait for pages from elsewhere
+  bool has_background = false;
 };
 
 Shape shape_of(uint32_t seed) {
@@ -63,6 +64,8 @@ Shape shape_of(uint32_t seed) {
   shape.has_offers = below(3) == 0;
   if (shape.has_offers) shape.options.offered_nodes = 1 + below(6);
   shape.restores = shape.shares_beginnings && below(2) == 0;
+  shape.has_background = below(3) == 0;
+  shape.options.background_beside = below(2) == 0 ? 0 : 1 + below(3);
   return shape;
 }
 
@@ -146,6 +149,7 @@ class SchedulerModel {
   int64_t preemptions() const { return scheduler_.preemptions(); }
   int64_t parked() const { return parked_; }
   int64_t max_preempted() const { return max_preempted_; }
+  int64_t yielded() const { return yielded_; }
   int64_t cached() const { return scheduler_.cached_tokens(); }
 
  private:
@@ -176,6 +180,7 @@ class SchedulerModel {
     request.ignore_eos = true;
     request.speculation.enabled = below(4) != 0;
     request.speculation.is_offered = shape_.has_offers && below(2) == 0;
+    request.is_background = shape_.has_background && below(2) == 0;
     const RequestId id = ++submitted_;
     auto sequence = std::make_unique<Sequence>(
         id, std::move(request), nullptr, tokenizer(),
@@ -205,9 +210,11 @@ class SchedulerModel {
 
   void step() {
     std::vector<Sequence*> preempted;
+    const int others = wanting();
     const std::span<const SequencePlan> plans = scheduler_.plan(preempted);
     ASSERT_NO_FATAL_FAILURE(check_rows(plans));
-    if (!shape_.shares_beginnings && !shape_.has_offers && preempted.empty()) {
+    ASSERT_NO_FATAL_FAILURE(check_background(plans, others));
+    if (!shape_.shares_beginnings && !shape_.has_offers && !shape_.has_background && preempted.empty()) {
       ASSERT_NO_FATAL_FAILURE(check_order(plans));
     }
     for (auto& [id, request] : requests_) request.runs = false;
@@ -230,6 +237,29 @@ class SchedulerModel {
     for (const RequestId id : finished) ASSERT_NO_FATAL_FAILURE(end(id));
     scheduler_.park();
     parked_ += scheduler_.parked();
+  }
+
+  // Sequences that want to run and are not in the background.
+  int wanting() const {
+    return static_cast<int>(std::ranges::count_if(requests_, [](const auto& entry) {
+      const Sequence& sequence = *entry.second.sequence;
+      const bool is_computed = std::ssize(sequence.tokens()) - 1 == sequence.kv.length();
+      return !sequence.is_background() && !(sequence.awaits_tree() && is_computed);
+    }));
+  }
+
+  // The background has only the places that others leave, and nobody waits because of it.
+  void check_background(std::span<const SequencePlan> plans, int others) {
+    const auto background = static_cast<int>(std::ranges::count_if(
+        plans, [](const SequencePlan& plan) { return plan.sequence->is_background(); }));
+    const int batch = shape_.options.max_batch;
+    ASSERT_LE(background,
+              others == 0 ? batch : std::clamp(batch - others, 0, shape_.options.background_beside));
+    ASSERT_TRUE(others == 0 || shape_.has_offers || background < std::ssize(plans));
+    if (background > 0) return;
+    yielded_ += std::ranges::count_if(requests_, [](const auto& entry) {
+      return entry.second.runs && entry.second.sequence->is_background();
+    });
   }
 
   // Everyone who runs advances in every step: B = 1.
@@ -255,6 +285,10 @@ class SchedulerModel {
   void check_preempted(std::span<const SequencePlan> plans, const std::vector<Sequence*>& preempted) {
     for (const Sequence* sequence : preempted) {
       Model& model = requests_.at(sequence->id());
+      if (sequence->is_background()) {  // parked ones lose their pages at any time
+        ASSERT_EQ(sequence->kv.length(), 0);
+        continue;
+      }
       ASSERT_LE(++model.preemptions, shape_.options.max_preemptions);
       max_preempted_ = std::max<int64_t>(max_preempted_, model.preemptions);
       ASSERT_EQ(sequence->kv.length(), 0);
@@ -339,11 +373,12 @@ class SchedulerModel {
   uint64_t ended_ = 0;
   uint64_t last_run_ = 0;
   int64_t max_preempted_ = 0;
-  int64_t parked_ = 0;  // sequences that were parked after a step, all steps together
+  int64_t parked_ = 0;   // sequences that were parked after a step, all steps together
+  int64_t yielded_ = 0;  // sequences in the background that were parked because of others
 };
 
 TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
-  int64_t preemptions = 0, max = 0, cached = 0, parked = 0;
+  int64_t preemptions = 0, max = 0, cached = 0, parked = 0, yielded = 0;
   for (uint32_t seed = 1; seed <= kRuns; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SchedulerModel model(shape_of(seed), seed);
@@ -353,6 +388,7 @@ TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
     if (testing::Test::HasFatalFailure()) return;
     preemptions += model.preemptions();
     parked += model.parked();
+    yielded += model.yielded();
     max = std::max(max, model.max_preempted());
     cached += model.cached();
   }
@@ -360,6 +396,7 @@ TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
   EXPECT_EQ(max, SchedulerOptions().max_preemptions);  // the limit was reached
   EXPECT_GT(cached, 100);
   EXPECT_GT(parked, 100);
+  EXPECT_GT(yielded, 100);
 }
 
 }  // namespace

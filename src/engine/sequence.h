@@ -58,6 +58,7 @@ class Sequence {
   bool ends_with_prompt() const { return prompt_end_.has_value(); }
   const ThinkingPhase& thinking() const { return thinking_; }
   bool finished() const { return finish_reason_.has_value(); }
+  bool is_background() const { return request_.is_background; }
   bool is_offered() const { return request_.speculation.is_offered; }
   bool awaits_tree() const { return is_offered() && !offered; }
   // Null if the request expects no text.

@@ -117,6 +117,7 @@ Status take_limits(EngineOptions& options, const OpenedFiles& files) {
   if (options.max_batch_rows != 0)
     OUTRIDER_RETURN_IF_ERROR(check_range("max batch rows", options.max_batch_rows, options.max_batch, 65536));
   OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
+  OUTRIDER_RETURN_IF_ERROR(check_range("background beside", options.background_beside, 0, 4096));
   OUTRIDER_RETURN_IF_ERROR(check_range("offered nodes", options.offered_nodes, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
   take_threads(options);

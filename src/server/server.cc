@@ -27,6 +27,7 @@
 #include "remote/protocol/vocabulary.h"
 #include "server/access/tls_context.h"
 #include "server/api/served_adapters.h"
+#include "server/http/gate.h"
 #include "server/http/listener.h"
 #include "server/http/router.h"
 #include "server/http/service.h"
@@ -64,8 +65,16 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .max_batch = parts.max_batch};
 }
 
+int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
 ServedModel model_to_serve(const Engine& engine, const ServerParts& parts,
-                           ServedAdapters::OnEngine on_engine) {
+                           std::function<Status(std::function<Status(Engine&)> task)> on_engine) {
   ServedModel model = served_model(engine.parts());
   model.name = parts.model_name;
   model.aliases = parts.model_aliases;
@@ -77,13 +86,11 @@ ServedModel model_to_serve(const Engine& engine, const ServerParts& parts,
   model.sampling =
       default_sampling(parts.sampling, parts.sampling_choices, engine.parts().target->config().sampling);
   model.adapters =
-      std::make_shared<ServedAdapters>(engine.adapters(), parts.options.adapter_folder, on_engine);
+      std::make_shared<ServedAdapters>(engine.adapters(), parts.options.adapter_folder, std::move(on_engine));
   if (parts.chat_template) model.set_template(&*parts.chat_template);
   if (!model.template_problem.empty()) log_warning(model.template_problem);
   return model;
 }
-
-}  // namespace
 
 // A coroutine that waits when a server is destroyed has guards that use the server. They run here, before
 // anything that they use is gone.
@@ -110,6 +117,7 @@ struct Server::Impl {
     service.started_ms = now_ms();
   }
   ~Impl() {
+    if (service.batches) service.batches->stop();
     if (service.engine) service.engine->stop();
     if (service.workers) service.workers->stop();
     io.destroy_handlers();
@@ -121,6 +129,8 @@ struct Server::Impl {
   // Runs handlers until there are no more. One that throws ends what it belongs to.
   void run_handlers();
   void on_opened(ServedModel model);
+  Status open_batches();
+  void start_batches();
   void start_fleet();
   // Error: the address of the collector has another form.
   Status collect_traces();
@@ -182,6 +192,7 @@ void Server::Impl::on_opened(ServedModel model) {
   service.limits.fit_to_memory(
       static_cast<size_t>(std::max<int64_t>(machine_memory() - resident_memory(), 0)));
   service.phase = Phase::kReady;
+  start_batches();
   const std::string note = parts.ready_note && !parts.ready_note->empty() ? "; " + *parts.ready_note : "";
   log_event("ready", fmt::format("{} after {:.1f} s{}", parts.model_name,
                                  (now_ms() - service.started_ms) / 1e3, note));
@@ -198,6 +209,33 @@ Status Server::Impl::collect_traces() {
     if (failure != nullptr) log_failure("traces_failed", failure);
   });
   return {};
+}
+
+Status Server::Impl::open_batches() {
+  if (service.options.batch_folder.empty()) return {};
+  constexpr size_t kForm = 64 << 10;  // bytes around the file in an upload
+  Batches::Limits limits;
+  limits.files.all_bytes = int64_t{service.options.batch_folder_size} << 20;
+  service.limits.upload_bytes = static_cast<size_t>(limits.files.file_bytes) + kForm;
+  OUTRIDER_TRY(service.batches, Batches::open(service.options.batch_folder, limits, unix_ms));
+  return {};
+}
+
+// Lines run on the engine's thread, and the I/O thread hands them over.
+void Server::Impl::start_batches() {
+  if (service.batches == nullptr) return;
+  service.lines = std::make_unique<LineCalls>(&service.calls, service.engine.get());
+  service.batches->start(
+      {.context = {.model = &service.model, .responses = &service.responses, .limits = api_limits(service)},
+       .places = 2 * service.max_batch,
+       .start =
+           [this](const std::string& id, std::unique_ptr<GenerationCall> generation, LineCalls::Done done) {
+             asio::post(io, [this, id, generation = std::move(generation), done = std::move(done)]() mutable {
+               service.lines->start(id, std::move(generation), /*in_background=*/true, std::move(done));
+             });
+           },
+       .cancel =
+           [this](const std::string& id) { asio::post(io, [this, id] { service.lines->cancel(id); }); }});
 }
 
 // A fleet takes requests before any engine runs.
@@ -225,6 +263,7 @@ void Server::Impl::on_drain() {
     return;
   }
   service.phase = Phase::kDraining;
+  if (service.lines != nullptr) service.lines->close();  // a later start goes on with them
   log_event("draining", fmt::format("{} calls", service.calls.load()));
   notify_manager(parts.notify_socket, "STOPPING=1");
   asio::co_spawn(io, drain(), [this](const std::exception_ptr& failure) {
@@ -335,6 +374,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
   auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys), std::move(tls));
   OUTRIDER_RETURN_IF_ERROR(impl->collect_traces());
   if (impl->service.fleet != nullptr) OUTRIDER_RETURN_IF_ERROR(impl->service.fleet->open());
+  OUTRIDER_RETURN_IF_ERROR(impl->open_batches());
   OUTRIDER_RETURN_IF_ERROR(impl->listener.open(impl->parts.listening_socket));
   if (impl->service.keys.has_short())
     log_warning("--api-key is short and can be guessed; programs of this machine are not kept out by it");
@@ -364,6 +404,7 @@ Status Server::run() {
     return resource_error(fmt::format("cannot start the threads of the server: {}", error.what()));
   }
   impl.run_handlers();
+  if (impl.service.batches != nullptr) impl.service.batches->stop();
   if (impl.service.engine != nullptr) impl.service.engine->stop();
   impl.service.workers->stop();
   return impl.failure ? Status(*impl.failure) : Status();

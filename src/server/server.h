@@ -45,6 +45,13 @@ struct ServerParts {
   std::optional<FleetOptions> fleet = {};
 };
 
+struct ServedModel;
+
+// The model of an open engine, as requests see it.
+// `on_engine`: see ServedAdapters; empty: clients change no adapters
+ServedModel model_to_serve(const Engine& engine, const ServerParts& parts,
+                           std::function<Status(std::function<Status(Engine&)> task)> on_engine = {});
+
 // Listens first and then opens the model; /health reports the progress. One thread is for I/O, one for
 // preparing requests and one for the engine.
 class Server {

@@ -360,6 +360,68 @@ def test_control_tokens_are_text(url):
     expect(sum(token["text"] == "<|im_start|>" for token in tokens) == 2, tokens)
 
 
+def test_files(url):
+    files = client(url).files
+    lines = [("upload.jsonl", b"{}\n"), ("other.jsonl", b"x" * (9 << 20))]
+    made = [files.create(file=named, purpose="batch") for named in lines]
+    for file, (name, content) in zip(made, lines):
+        expect(file.object == "file" and file.filename == name and file.bytes == len(content), file)
+        expect(file.purpose == "batch" and file.id.startswith("file-") and file.status == "processed", file)
+        expect(files.retrieve(file.id) == file)
+        expect(files.content(file.id).content == content)
+    listed = [file.id for file in files.list(purpose="batch", limit=1)]  # all pages
+    expect({file.id for file in made} <= set(listed), listed)
+    for file in made:
+        expect(files.delete(file.id).deleted)
+        refused(openai.NotFoundError, lambda: files.retrieve(file.id))
+    refused(openai.BadRequestError, lambda: files.create(file=lines[0], purpose="assistants"))
+
+
+def batch_lines(bodies, endpoint="/v1/chat/completions"):
+    return "\n".join(json.dumps({"custom_id": f"r{number}", "method": "POST", "url": endpoint, "body": body})
+                     for number, body in enumerate(bodies)).encode()
+
+
+def ended(api, batch):
+    while batch.status in ("validating", "in_progress", "finalizing", "cancelling"):
+        time.sleep(0.05)
+        batch = api.batches.retrieve(batch.id)
+    return batch
+
+
+def test_batches(url):
+    api = client(url)
+    bodies = [{"model": MODEL, "messages": HI, "max_tokens": 4 + i, "temperature": i % 2, "seed": i} for i in range(8)]
+    bodies.append({"model": "gpt-unknown", "messages": HI})
+    file = api.files.create(file=("in.jsonl", batch_lines(bodies)), purpose="batch")
+    batch = api.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h",
+                               metadata={"job": "nightly"})
+    expect(batch.object == "batch" and batch.status == "validating" and batch.metadata == {"job": "nightly"}, batch)
+    batch = ended(api, batch)
+    expect(batch.status == "completed" and batch.completed_at >= batch.created_at, batch)
+    expect((batch.request_counts.total, batch.request_counts.completed, batch.request_counts.failed) == (9, 8, 1), batch)
+    results = [json.loads(line) for line in api.files.content(batch.output_file_id).text.splitlines()]
+    for result in results:
+        body = openai.types.chat.ChatCompletion.model_validate(result["response"]["body"])
+        alone = api.chat.completions.create(**bodies[int(result["custom_id"][1:])])
+        expect(result["response"]["status_code"] == 200 and body.choices == alone.choices, result, alone)
+    expect({result["custom_id"] for result in results} == {f"r{i}" for i in range(8)}, results)
+    error = json.loads(api.files.content(batch.error_file_id).text)
+    expect(error["custom_id"] == "r8" and error["response"]["status_code"] == 404, error)
+    expect(batch.id in [one.id for one in api.batches.list(limit=1)])
+    refused(openai.NotFoundError, lambda: api.batches.retrieve("batch_none"))
+
+    wrong = api.files.create(file=("in.jsonl", batch_lines(bodies[:1]) + b"\n{"), purpose="batch")
+    failed = ended(api, api.batches.create(input_file_id=wrong.id, endpoint="/v1/chat/completions",
+                                           completion_window="24h"))
+    expect(failed.status == "failed" and failed.errors.data[0].line == 2 and failed.errors.data[0].code, failed)
+
+    many = api.files.create(file=("in.jsonl", batch_lines([bodies[0] | {"max_tokens": 600} | LONG] * 30)), purpose="batch")
+    batch = api.batches.create(input_file_id=many.id, endpoint="/v1/chat/completions", completion_window="24h")
+    expect(api.batches.cancel(batch.id).status in ("cancelling", "cancelled"))
+    expect(ended(api, batch).status == "cancelled")
+
+
 def check_retries(program):
     """429 of a full queue and 503 while loading are waited out by the client itself."""
     ask = dict(model=MODEL, messages=HI, max_tokens=900, temperature=0, extra_body=LONG)
@@ -385,7 +447,8 @@ def main():
     names = sys.argv[2:]
     tests = {name: function for name, function in globals().items() if name.startswith("test_")}
     failed = []
-    with serving(program, "--speculative", "ngram,max_draft_len=4,policy=fixed") as (url, _):
+    with tempfile.TemporaryDirectory() as folder, serving(
+            program, "--speculative", "ngram,max_draft_len=4,policy=fixed", "--batch-folder", folder) as (url, _):
         for name, test in tests.items():
             if names and name not in names:
                 continue

@@ -55,6 +55,7 @@ constexpr std::pair<Command, CommandFunction> kFunctions[] = {
     {Command::kBenchDrafters, run_bench_drafters},
     {Command::kVerifyLossless, run_verify_lossless},
     {Command::kDoctor, run_doctor},
+    {Command::kBatch, run_batch},
     {Command::kQuantize, run_quantize},
     {Command::kServe, run_serve},
     {Command::kPull, run_pull},
@@ -253,7 +254,7 @@ Status check_command(std::string_view name) {
 // `help COMMAND` is the command's --help, and words of other programs stand for commands.
 std::vector<std::string> usual_words(std::vector<std::string> words) {
   constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
-      {"run", "chat"}, {"show", "inspect"}, {"list", "models"}, {"ls", "models"}};
+      {"run", "chat"}, {"show", "inspect"}, {"list", "models"}, {"ls", "models"}, {"run-batch", "batch"}};
   if (words.front() == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");

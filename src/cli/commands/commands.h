@@ -37,5 +37,8 @@ Status run_rm(const Settings& settings);
 Status run_ps(const Settings& settings);
 // Serves until a signal ends it.
 Status run_serve(const Settings& settings);
+// Answers a file of requests. SIGINT and SIGTERM end it; the same command goes on later. Error: the run ended
+// early, or a request failed.
+Status run_batch(const Settings& settings);
 
 }  // namespace outrider

@@ -38,6 +38,8 @@ constexpr Name kOptionNames[] = {
     {kTrt, "--extra-llm-api-options", "config"},
     {kTrtVllm, "--speculative-config", "speculative"},
     {"llama.cpp|vLLM|SGLang", "-m|--model|--model-path", "model"},
+    {kVllm, "-i|--input-file", "input"},
+    {kVllm, "--output-file", "output"},
     {kLlama, "-hf|-hfr|--hf-repo", "model"},
     {kLlama, "-c|--ctx-size", "ctx"},
     {kVllm, "--max-model-len", "ctx"},

@@ -316,6 +316,13 @@ TEST(Arguments, OwnOptionsComeFirstAndKeepTheirValues) {
   EXPECT_EQ(arguments->foreign[0].place, "-ngl");
 }
 
+TEST(Arguments, WordsThatAreGivenByNameKeepTheirOrder) {
+  const auto arguments = translate_arguments(
+      Command::kBatch, std::vector<std::string>{"--model", "m", "-o", "out", "-i", "in", "--seed=3"});
+  ASSERT_TRUE(arguments.ok()) << arguments.error().message;
+  EXPECT_EQ(arguments->own, (std::vector<std::string>{"in", "-o", "out", "--seed=3", "m"}));
+}
+
 TEST(Arguments, NamesOfAnotherCommandsOptionsStayUnknown) {
   const auto arguments =
       translate_arguments(Command::kTokenize, std::vector<std::string>{"--temp", "0.5", "--", "-c"});

@@ -31,6 +31,7 @@ constexpr std::string_view kIntroductionText =
     "FILE` |\n"
     "| `trtllm-bench --model MODEL throughput --config FILE` | `outrider bench MODEL --config FILE` |\n"
     "| `vllm serve MODEL --speculative-config JSON` | `outrider serve MODEL --speculative-config JSON` |\n"
+    "| `vllm run-batch -i FILE -o OUT --model MODEL` | `outrider batch -i FILE -o OUT --model MODEL` |\n"
     "| `llama-server -m MODEL -md DRAFT -c 8192 -np 4` | `outrider serve -m MODEL -md DRAFT -c 8192 -np 4` "
     "|\n"
     "| `python -m sglang.launch_server --model MODEL --speculative-algorithm EAGLE3 ...` | `outrider serve "

@@ -77,26 +77,26 @@ std::shared_ptr<LiveCall> LiveCalls::open(LiveCall call) {
   call.number = next_number_++;
   auto opened = std::make_shared<LiveCall>(std::move(call));
   calls_.emplace(opened->number, opened);
-  ++preparing_;
+  if (!opened->is_background) ++preparing_;
   return opened;
 }
 
 bool LiveCalls::submit(LiveCall& call, EngineLoop& engine) {
   std::vector<Request>& requests = call.generation->requests();
   const auto choices = static_cast<int>(requests.size());
-  if (load() - 1 + choices > limits_.calls) return false;
+  if (!call.is_background && load() - 1 + choices > limits_.calls) return false;
   call.held.resize(requests.size());
   call.totals.choices = choices;
   call.totals.ignored_fields = call.generation->ignored_fields();
   engine.submit(call.number, std::move(requests), call.generation->wants_traces());
-  --preparing_;
-  sequences_ += choices;
+  if (!call.is_background) --preparing_;
+  sequences(call) += choices;
   call.unfinished = static_cast<size_t>(choices);
   return true;
 }
 
 void LiveCalls::close(LiveCall& call) {
-  if (calls_.erase(call.number) > 0) --preparing_;
+  if (calls_.erase(call.number) > 0 && !call.is_background) --preparing_;
 }
 
 void LiveCalls::abandon(LiveCall& call, EngineLoop& engine) {
@@ -151,7 +151,7 @@ void LiveCalls::take(LiveCall& call, CallUpdate& update) {
 
 // Ends a call that the engine does not know any more.
 void LiveCalls::fail(LiveCall& call, ApiError error) {
-  sequences_ -= static_cast<int>(std::exchange(call.unfinished, 0));
+  sequences(call) -= static_cast<int>(std::exchange(call.unfinished, 0));
   call.status = error.status;
   call.error = std::move(error);
   finish(call);
@@ -159,7 +159,7 @@ void LiveCalls::fail(LiveCall& call, ApiError error) {
 
 void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceDelta delta) {
   const double now = now_ms();
-  if (const auto tokens = static_cast<int64_t>(delta.tokens.size()); tokens > 0) {
+  if (const auto tokens = static_cast<int64_t>(delta.tokens.size()); tokens > 0 && !call.is_background) {
     if (!call.totals.first_token_ms) {
       call.totals.first_token_ms = now - call.arrived_ms;
       metrics_->on_first_token(*call.totals.first_token_ms / 1e3);
@@ -170,9 +170,9 @@ void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceDelta delta) {
   }
   const bool is_last = delta.completion.has_value();
   if (is_last) {
-    metrics_->on_completion(*delta.completion);
+    if (!call.is_background) metrics_->on_completion(*delta.completion);
     count(call.totals, *delta.completion);
-    --sequences_;
+    --sequences(call);
     --call.unfinished;
     if (delta.completion->finish_reason == FinishReason::kError && !call.error) {
       call.error = failure_error();
@@ -202,11 +202,13 @@ void LiveCalls::release_held(LiveCall& call) {
 
 void LiveCalls::finish(LiveCall& call) {
   const double seconds = (now_ms() - call.arrived_ms) / 1e3;
-  metrics_->on_call(seconds);
+  if (!call.is_background) {
+    metrics_->on_call(seconds);
+    mean_call_seconds_ = mean_call_seconds_ == 0 ? seconds : 0.9 * mean_call_seconds_ + 0.1 * seconds;
+  }
   if (!call.client.key.empty()) metrics_->on_key(call.client.key, call.totals);
   if (quotas_ != nullptr)
     quotas_->take_tokens(call.scope, call.totals.prompt_tokens + call.totals.output_tokens, now_ms());
-  mean_call_seconds_ = mean_call_seconds_ == 0 ? seconds : 0.9 * mean_call_seconds_ + 0.1 * seconds;
   call.is_finished = true;
   const auto taken = calls_.extract(call.number);
   log(call, seconds);
@@ -271,7 +273,7 @@ void LiveCalls::abort_all(const ApiError& error, EngineLoop* engine) {
 int LiveCalls::load_of(uint64_t scope) const {
   int load = 0;
   for (const auto& [number, call] : calls_) {
-    if (call->scope == scope) load += std::max(1, static_cast<int>(call->unfinished));
+    if (call->scope == scope && !call->is_background) load += std::max(1, static_cast<int>(call->unfinished));
   }
   return load;
 }

@@ -35,6 +35,7 @@ struct LiveCall {
   std::string model = {};      // the served name, for the log
   bool is_logged = true;       // its line is written
   bool has_time_limit = true;  // --request-timeout ends it
+  bool is_background = false;  // it takes no place in the queue, and its times are in no metric
 
   std::unique_ptr<GenerationCall> generation;
   std::string events;             // rendered events that the writer has not taken yet
@@ -76,7 +77,8 @@ class LiveCalls {
   // Count work without the engine, such as tokenization, as a call in preparation.
   void take_place() { ++preparing_; }
   void give_place() { --preparing_; }
-  // Hands the prepared requests to the engine. False: the queue is full, and nothing was done.
+  // Hands the prepared requests to the engine. False: the queue is full, and nothing was done; never for a
+  // call in the background.
   bool submit(LiveCall& call, EngineLoop& engine);
   // Forgets a call that ends before it was submitted.
   void close(LiveCall& call);
@@ -110,6 +112,7 @@ class LiveCalls {
   void on_progress(LiveCall& call, int choice, ChoiceDelta delta);
   void add(LiveCall& call, int choice, ChoiceDelta delta);
   void finish(LiveCall& call);
+  int& sequences(const LiveCall& call) { return call.is_background ? background_ : sequences_; }
   void log(const LiveCall& call, double seconds) const noexcept;
 
   Limits limits_;
@@ -118,8 +121,9 @@ class LiveCalls {
   TraceExporter* traces_ = nullptr;
   std::unordered_map<CallNumber, std::shared_ptr<LiveCall>> calls_;
   CallNumber next_number_ = 1;
-  int preparing_ = 0;  // calls that are not submitted yet
-  int sequences_ = 0;  // number of unfinished choices of submitted calls
+  int preparing_ = 0;   // calls that are not submitted yet
+  int sequences_ = 0;   // number of unfinished choices of submitted calls
+  int background_ = 0;  // the same of calls in the background
   double mean_call_seconds_ = 0;
 };
 

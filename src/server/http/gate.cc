@@ -94,7 +94,13 @@ std::optional<Refusal> admit(const Service& service, const RequestHeader& header
         .status = 405, .message = "this path takes " + match.allowed, .code = "method_not_allowed"};
     return Refusal{.error = std::move(error), .allow = match.allowed};
   }
-  if (match.row->method == "POST" && !is_json_type(header.content_type)) {
+  if (match.row->is_of_batches() && service.batches == nullptr) {
+    return refusal(not_served_error(
+        service.fleet == nullptr
+            ? "this server has no Batch API; --batch-folder gives it one"
+            : "a server of several models has no Batch API; serve one model with --batch-folder"));
+  }
+  if (match.row->method == "POST" && !match.row->takes_files && !is_json_type(header.content_type)) {
     return refusal({.status = 415,
                     .message = "expected the header Content-Type: application/json (curl: -H), found " +
                                (header.content_type.empty() ? "none" : quote(header.content_type)),
@@ -136,6 +142,12 @@ std::optional<ApiError> key_crowd(const Service& service, uint64_t scope, int se
                              " of one key",
                   .code = "key_busy",
                   .retry_after = service.calls.retry_after()};
+}
+
+ApiLimits api_limits(const Service& service) {
+  return {.sequences = service.calls.limit(),
+          .default_tokens = service.options.default_max_tokens,
+          .output_tokens = service.options.max_tokens_limit};
 }
 
 ApiError queue_full_error(const Service& service) {

@@ -49,6 +49,8 @@ std::optional<Refusal> admit(const Service& service, const RequestHeader& header
 std::optional<std::string> served_path(const ServerOptions& options, std::string_view target);
 
 ApiError queue_full_error(const Service& service);
+// The limits on every request.
+ApiLimits api_limits(const Service& service);
 // Why a key, by its scope, may not have `sequences` more at a time; nullopt: it may.
 std::optional<ApiError> key_crowd(const Service& service, uint64_t scope, int sequences);
 

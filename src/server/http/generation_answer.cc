@@ -6,11 +6,11 @@
 #include <ctime>
 #include <memory>
 #include <optional>
-#include <random>
 #include <utility>
 #include <variant>
 
 #include "base/clock.h"
+#include "server/calls/random_id.h"
 #include "server/http/worker_task.h"
 
 namespace outrider {
@@ -19,11 +19,6 @@ namespace {
 constexpr auto kLong = std::chrono::hours(1);
 
 using CallPointer = std::shared_ptr<LiveCall>;
-
-uint64_t random_seed() {
-  std::random_device device;
-  return (static_cast<uint64_t>(device()) << 31 | device()) >> 1;  // below 2^63
-}
 
 CallPointer open_call(Exchange& exchange) {
   LiveCall call;
@@ -67,9 +62,7 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   CallContext context;
   context.model = &service.model;
   context.responses = &service.responses;
-  context.limits.sequences = service.calls.limit();
-  context.limits.default_tokens = service.options.default_max_tokens;
-  context.limits.output_tokens = service.options.max_tokens_limit;
+  context.limits = api_limits(service);
   context.id = exchange.id;
   context.created = std::time(nullptr);
   context.random_seed = random_seed();

@@ -14,6 +14,7 @@ struct HttpLimits {
   size_t header_bytes = 32 << 10;  // all headers together with the request line
   int headers = 100;
   size_t body_bytes = 8 << 20;
+  size_t upload_bytes = 0;           // of a file for batches; 0: none are taken
   size_t bodies_bytes = 256 << 20;   // of all connections together
   size_t stream_bytes = 256 << 10;   // events that wait for one client
   int send_buffer_bytes = 64 << 10;  // per socket; small, so that the kernel does not hide a slow client
@@ -35,6 +36,7 @@ struct HttpLimits {
   void fit_to_memory(size_t free_bytes) {
     body_bytes = std::min(body_bytes, std::max<size_t>(free_bytes / 64, 256 << 10));
     bodies_bytes = std::min(bodies_bytes, std::max(free_bytes / 16, body_bytes));
+    upload_bytes = std::min(upload_bytes, bodies_bytes);
   }
 };
 

@@ -308,6 +308,7 @@ void Listener::check_deadlines() {
   start();
   const auto now = Connection::Clock::now();
   for (Connection* connection : connections_) connection->check_deadline(now);
+  if (service_->batches != nullptr) service_->batches->tick();
   if (service_->engine == nullptr) return;  // the engines of a fleet have the calls
   service_->calls.cancel_abandoned(*service_->engine);
   expire_calls();

@@ -102,7 +102,7 @@ void add_operation(JsonWriter& out, const RouteRow& row) {
   if (row.method == "POST") {
     const bool generates = std::holds_alternative<ParseFunction>(row.function);
     out.key("requestBody").begin_object().member("required", true).key("content").begin_object();
-    out.key("application/json").begin_object().key("schema");
+    out.key(row.takes_files ? "multipart/form-data" : "application/json").begin_object().key("schema");
     out.json(generates ? R"({"$ref":"#/components/schemas/Generation"})" : R"({"type":"object"})");
     out.end_object().end_object().end_object();
   }
@@ -280,13 +280,16 @@ Reply slots(Service& service, const PlainCall&) {
 }
 
 Reply metrics(Service& service, const PlainCall&) {
-  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = service.metrics.text({.model = service.model.name,
-                                        .engine = engine_status(service),
-                                        .waiting_calls = service.calls.preparing(),
-                                        .connections = service.connections,
-                                        .drafting_sessions = static_cast<int>(service.drafting.size()),
-                                        .process = process_usage()})};
+  return {
+      .content_type = "text/plain; version=0.0.4; charset=utf-8",
+      .body = service.metrics.text(
+          {.model = service.model.name,
+           .engine = engine_status(service),
+           .waiting_calls = service.calls.preparing(),
+           .connections = service.connections,
+           .drafting_sessions = static_cast<int>(service.drafting.size()),
+           .batches = service.batches == nullptr ? std::nullopt : std::optional(service.batches->figures()),
+           .process = process_usage()})};
 }
 
 Reply chat_page(Service& service, const PlainCall&) {

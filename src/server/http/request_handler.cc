@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/request_handler.h"
 
-#include <fmt/format.h>
-
 #include <exception>
 #include <new>
 #include <optional>
-#include <random>
 #include <utility>
 #include <variant>
 
 #include "base/clock.h"
+#include "server/calls/random_id.h"
+#include "server/http/batch_answer.h"
 #include "server/http/drafting_answer.h"
 #include "server/http/exchange.h"
 #include "server/http/fleet_answer.h"
@@ -21,12 +20,6 @@
 
 namespace outrider {
 namespace {
-
-// 32 random hexadecimal digits.
-std::string random_id() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
 
 // The answer to a CORS preflight of an allowed origin.
 std::optional<Reply> preflight(const Service& service, const RequestHeader& header) {
@@ -63,6 +56,7 @@ Connection::Task<bool> dispatch(Exchange& exchange) {
     co_return co_await answer_prepared(exchange, body_function(exchange, *function));
   if (std::holds_alternative<SlotAction>(row.function))
     co_return co_await answer_prepared(exchange, slot_function(exchange));
+  if (row.is_of_batches()) co_return co_await answer_batch(exchange);
   const PlainCall call = {.argument = exchange.admission.match.argument, .scope = exchange.admission.scope};
   const Reply reply = std::get<PlainFunction>(row.function)(service, call);
   co_return co_await send(exchange, reply);
@@ -97,7 +91,9 @@ Connection::Task<bool> refuse(Exchange& exchange, RequestReader& reader, const R
 
 // Answers an admitted request.
 Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader) {
-  const bool has_body = co_await reader.read_body();
+  const HttpLimits& limits = exchange.connection->limits();
+  const size_t limit = exchange.admission.match.row->takes_files ? limits.upload_bytes : limits.body_bytes;
+  const bool has_body = co_await reader.read_body(limit);
   if (!has_body) {
     exchange.keeps_alive = false;
     if (reader.failure()) {
@@ -112,7 +108,7 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
   }
   exchange.body = {.bytes = reader.take_body(),
                    .is_packed = exchange.header.content_encoding == "gzip",
-                   .max_bytes = exchange.connection->limits().body_bytes,
+                   .max_bytes = limit,
                    .account = reader.take_account()};
   const bool is_sent = co_await dispatch(exchange);
   co_return is_sent&& exchange.keeps_alive && !exchange.connection->service().is_closing;

@@ -23,6 +23,12 @@ constexpr size_t kLeastRead = 2048, kMostRead = 32 << 10;  // bytes of one read
 
 std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
+ApiError too_long_error(size_t limit) {
+  return {.status = 413,
+          .message = fmt::format("expected a body of at most {} bytes", limit),
+          .code = "body_too_large"};
+}
+
 ApiError overloaded_error() {
   return {.status = 503,
           .type = "unavailable_error",
@@ -36,7 +42,7 @@ ApiError overloaded_error() {
 RequestReader::RequestReader(Connection* connection) : connection_(connection) {
   const HttpLimits& limits = connection->limits();
   parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
-  parser_.body_limit(limits.body_bytes);
+  parser_.body_limit(std::max(limits.body_bytes, limits.upload_bytes));
   on_chunk_ = [this, limit = limits.header_line_bytes](uint64_t, boost::beast::string_view extension,
                                                        Code& error) {
     extension_bytes_ += extension.size();
@@ -100,10 +106,8 @@ std::optional<ApiError> RequestReader::error_of(const Code& error, bool in_heade
                     .code = "headers_too_large"};
   }
   if (error == http::error::body_limit) {
-    const size_t limit = connection_->limits().body_bytes;
-    return ApiError{.status = 413,
-                    .message = fmt::format("expected a body of at most {} bytes", limit),
-                    .code = "body_too_large"};
+    const HttpLimits& limits = connection_->limits();
+    return too_long_error(std::max(limits.body_bytes, limits.upload_bytes));
   }
   if (error.category() == make_error_code(http::error::bad_method).category() &&
       error != http::error::partial_message) {
@@ -175,9 +179,17 @@ bool RequestReader::is_short() const {
   return parser_.is_done() || (length && *length <= kDiscardedBody);
 }
 
-Connection::Task<bool> RequestReader::read_body() {
+bool RequestReader::is_too_long(size_t limit) {
+  if (std::max<uint64_t>(parser_.content_length().value_or(0), parser_.get().body().size()) <= limit)
+    return false;
+  failure_ = too_long_error(limit);
+  return true;
+}
+
+Connection::Task<bool> RequestReader::read_body(size_t limit) {
   Service& service = connection_->service();
   const HttpLimits& limits = service.limits;
+  if (is_too_long(limit)) co_return false;
   if (!parser_.is_done() && parser_.get()[http::field::expect] == "100-continue") {
     constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     const bool is_sent = co_await connection_->write(kContinue);
@@ -197,6 +209,7 @@ Connection::Task<bool> RequestReader::read_body() {
       failure_ = error_of(error, false);
       co_return false;
     }
+    if (is_too_long(limit)) co_return false;
     if (!account_->set(parser_.get().body().size())) {
       failure_ = overloaded_error();
       co_return false;
@@ -211,7 +224,7 @@ Connection::Task<bool> RequestReader::read_body() {
 Connection::Task<bool> RequestReader::skip_body() {
   if (parser_.is_done()) co_return true;
   if (!is_short() || !parser_.get()[http::field::expect].empty()) co_return false;
-  co_return co_await read_body();
+  co_return co_await read_body(kDiscardedBody);
 }
 
 }  // namespace outrider

@@ -26,7 +26,8 @@ class RequestReader {
 
   // These two return false if reading failed; failure() then says why.
   Connection::Task<bool> read_header();
-  Connection::Task<bool> read_body();
+  // `limit`: bytes of the body.
+  Connection::Task<bool> read_body(size_t limit);
   // The error for the client; nullopt: the connection is broken, so no answer is possible.
   const std::optional<ApiError>& failure() const { return failure_; }
 
@@ -53,6 +54,8 @@ class RequestReader {
   Connection::Task<Code> receive();
   bool is_framing_too_long() const;
   std::optional<ApiError> error_of(const Code& error, bool in_header) const;
+  // Whether the body is known to be longer than `limit`, which failure() then says.
+  bool is_too_long(size_t limit);
 
   Connection* connection_;
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;

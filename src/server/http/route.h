@@ -30,17 +30,34 @@ using TextFunction = ApiResult<std::string> (*)(std::string_view body, const Ser
 struct SlotAction {};
 // - by a conversation of the drafting protocol
 struct DraftingUpgrade {};
+// - by the thread of the Batch API, from the request to the body of the answer
+struct BatchCall {
+  std::string argument;
+  uint64_t scope = 0;
+  std::string target = {};        // for its query
+  std::string content_type = {};  // of the body
+  std::string body = {};
+};
+using BatchFunction = ApiResult<std::string> (*)(Batches& batches, const BatchCall& call);
+// - by the content of a file of the Batch API
+struct FileContent {};
 
 struct RouteRow {
   std::string_view method;
   std::string_view pattern;  // "{id}" matches one segment
-  std::variant<PlainFunction, TextFunction, ParseFunction, SlotAction, DraftingUpgrade> function;
-  bool needs_model = true;  // 503 before it is loaded
-  bool is_public = false;   // no host name and no key is asked for
+  std::variant<PlainFunction, TextFunction, ParseFunction, SlotAction, DraftingUpgrade, BatchFunction,
+               FileContent>
+      function;
+  bool needs_model = true;   // 503 before it is loaded
+  bool is_public = false;    // no host name and no key is asked for
+  bool takes_files = false;  // its body is a file or a form, and may be as long as one
 
   // It takes a place in the queue.
   bool is_queued() const {
     return std::holds_alternative<TextFunction>(function) || std::holds_alternative<ParseFunction>(function);
+  }
+  bool is_of_batches() const {
+    return std::holds_alternative<BatchFunction>(function) || std::holds_alternative<FileContent>(function);
   }
 };
 
@@ -64,5 +81,15 @@ Reply ollama_tags(Service& service, const PlainCall& call);
 Reply ollama_ps(Service& service, const PlainCall& call);
 Reply ollama_version(Service& service, const PlainCall& call);
 Reply cancel(Service& service, const PlainCall& call);
+
+// Answers of the Batch API (batch_answer.cc).
+ApiResult<std::string> create_file(Batches& batches, const BatchCall& call);
+ApiResult<std::string> list_files(Batches& batches, const BatchCall& call);
+ApiResult<std::string> stored_file(Batches& batches, const BatchCall& call);
+ApiResult<std::string> delete_file(Batches& batches, const BatchCall& call);
+ApiResult<std::string> create_batch(Batches& batches, const BatchCall& call);
+ApiResult<std::string> list_batches(Batches& batches, const BatchCall& call);
+ApiResult<std::string> stored_batch(Batches& batches, const BatchCall& call);
+ApiResult<std::string> cancel_batch(Batches& batches, const BatchCall& call);
 
 }  // namespace outrider

@@ -65,6 +65,15 @@ constexpr RouteRow kRoutes[] = {
     {"GET", "/slots", slots},
     {"POST", "/slots/{id}", SlotAction{}},
     {"POST", "/v1/requests/{id}/cancel", cancel, false},
+    {"POST", "/v1/files", create_file, false, false, true},
+    {"GET", "/v1/files", list_files, false},
+    {"GET", "/v1/files/{id}", stored_file, false},
+    {"DELETE", "/v1/files/{id}", delete_file, false},
+    {"GET", "/v1/files/{id}/content", FileContent{}, false},
+    {"POST", "/v1/batches", create_batch, false},
+    {"GET", "/v1/batches", list_batches, false},
+    {"GET", "/v1/batches/{id}", stored_batch, false},
+    {"POST", "/v1/batches/{id}/cancel", cancel_batch, false},
     {"GET", kDraftingPath, DraftingUpgrade{}},
 };
 

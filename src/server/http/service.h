@@ -17,8 +17,10 @@
 #include "server/access/request_header.h"
 #include "server/api/response_store.h"
 #include "server/api/served_model.h"
+#include "server/batch/batches.h"
 #include "server/calls/drafting_sessions.h"
 #include "server/calls/engine_loop.h"
+#include "server/calls/line_calls.h"
 #include "server/calls/live_calls.h"
 #include "server/calls/preparation_worker.h"
 #include "server/fleet/fleet.h"
@@ -53,7 +55,9 @@ struct Service {
   DraftingSessions drafting;
   std::unique_ptr<PreparationWorkers> workers;
   std::unique_ptr<EngineLoop> engine;
-  std::unique_ptr<Fleet> fleet;  // null: this process is the engine of the one model
+  std::unique_ptr<Fleet> fleet;                // null: this process is the engine of the one model
+  std::unique_ptr<Batches> batches = nullptr;  // null: there is no Batch API
+  std::unique_ptr<LineCalls> lines = nullptr;  // of the batches, once the model is loaded
 
   int max_batch = 0;
   int connections = 0;

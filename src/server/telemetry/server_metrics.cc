@@ -74,6 +74,16 @@ void add_speculation(MetricsText& text, const EngineStatus& engine) {
              "Tokens per second against plain decoding, of late; 0: not known.", engine.speedup);
 }
 
+void add_batches(MetricsText& text, const BatchFigures& figures) {
+  text.begin_gauge("outrider:batches", "Batches, by status.");
+  for (const auto& [status, count] : figures.batches)
+    text.add({{"status", std::string(status)}}, real(count));
+  text.begin_counter("outrider:batch_lines", "Lines of batches with a result.");
+  text.add({{"result", "completed"}}, real(figures.completed));
+  text.add({{"result", "failed"}}, real(figures.failed));
+  text.gauge("outrider:batch_lines_running", "Lines of batches that run.", real(figures.running));
+}
+
 }  // namespace
 
 ServerMetrics::ServerMetrics()
@@ -161,6 +171,7 @@ std::string ServerMetrics::text(const Now& now) const {
   add_requests(text);
   add_keys(text);
   add_connections(text, now);
+  if (now.batches) add_batches(text, *now.batches);
   MetricsText of_process(MetricsText::Labels{});
   add_process(of_process, now.process);
   return text.text() + of_process.text();

@@ -4,7 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "outrider/engine.h"
 #include "platform/process_usage.h"
@@ -17,6 +21,13 @@ namespace outrider {
 enum class DropReason : uint8_t { kSlowReader, kSlowHeader, kSlowBody, kTooMany, kReadAhead, kHandshake };
 inline constexpr std::array<std::string_view, 6> kDropReasons = {
     "slow_reader", "slow_header", "slow_body", "too_many_connections", "read_ahead", "tls_handshake"};
+
+// The work of a server for the Batch API.
+struct BatchFigures {
+  std::vector<std::pair<std::string_view, int64_t>> batches;  // their number, by status
+  int64_t completed = 0, failed = 0;                          // lines since the start
+  int64_t running = 0;                                        // lines that run
+};
 
 // The counters of the server; EngineStatus has the engine's. Only the I/O thread uses them.
 class ServerMetrics {
@@ -52,6 +63,7 @@ class ServerMetrics {
     int waiting_calls = 0;  // calls that the engine does not have yet
     int connections = 0;
     int drafting_sessions = 0;
+    std::optional<BatchFigures> batches = {};  // nullopt: there is no Batch API
     ProcessUsage process = {};
   };
   std::string text(const Now& now) const;

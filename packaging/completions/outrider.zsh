@@ -11,6 +11,7 @@ _outrider() {
     'verify-lossless:prove that speculation does not change the output'
     'doctor:whether a drafter fits a model, agrees with it and helps'
     'serve:a server for clients of OpenAI'\''s and Anthropic'\''s APIs'
+    'batch:answer a file of requests, many at once'
     'quantize:write a model as a smaller .gguf file'
     'pull:fetch a model from the Hugging Face Hub'
     'models:the models on this machine'
@@ -69,6 +70,8 @@ _outrider() {
         '--private[end of the prompt that --server must not see; the drafter on this machine writes the answer]:TEXT:_files' \
         '--private-file[the private end of the prompt is the whole file]:FILE:_files' \
         '--prompt[the prompt; - reads standard input]:TEXT:_files' \
+        '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
+        '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
         '--prompt-file[the prompt is the whole file]:FILE:_files' \
         '--prompt-ids[the prompt as token ids, as in 1,2,3]:IDS:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
@@ -137,6 +140,8 @@ _outrider() {
         '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
         '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
         '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
+        '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
         '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
@@ -400,6 +405,9 @@ _outrider() {
         '--allowed-host[a name under which clients may reach the server, beside the names of this machine; may be repeated]:NAME:_files' \
         '--api-key[keys that requests may show, separated by commas; other users of the machine see them in the list of processes, so --api-key-file is better; may be repeated]:KEY:_files' \
         '--api-key-file[keys, one per line, that requests must show; read again on SIGHUP; not readable by others]:FILE:_files' \
+        '--batch-beside[with --batch-folder\: requests of batches that may run beside others, and slow them]:N:_files' \
+        '--batch-folder[serve OpenAI'\''s Files and Batch API, /v1/files and /v1/batches; their files lie in this folder]:DIR:_files' \
+        '--batch-folder-size[with --batch-folder\: the size of all files together; beyond it uploads are refused]:MIB:_files' \
         '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--chat-page[whether GET / is the chat page]:WHEN:(on off)' \
         '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
@@ -450,6 +458,8 @@ _outrider() {
         '--port[port to listen on; 0\: any that is free]:N:_files' \
         '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
         '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
+        '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
         '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
         '--remote-drafting[verify for clients that draft elsewhere\: outrider generate or chat --server]' \
@@ -459,6 +469,7 @@ _outrider() {
         '--response-memory[memory for the conversations of /v1/responses; the oldest are forgotten; 0 keeps none]:MIB:_files' \
         '--root-path[a path that a proxy leaves before the own paths of the server, as in /llm; paths without it are served, too]:PATH:_files' \
         '--served-model-name[the model'\''s names in the API, separated by commas; answers have the first one; without it the name of its folder or file]:NAME:_files' \
+        '--slot-folder[folder where POST /slots/{id}?action=save keeps the text of a slot by name, and restore finds it]:DIR:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--ssl-certfile[speak TLS with this certificate chain in PEM; read again on SIGHUP]:FILE:_files' \
@@ -469,6 +480,62 @@ _outrider() {
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--tokens-per-minute-per-key[tokens of prompts and outputs that one key may have in a minute; 0\: any number]:N:_files' \
+        '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
+        '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
+        '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
+        '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
+        '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
+        '*:file:_files' ;;
+    batch)
+      _arguments \
+        '--acceptance[how drafts are accepted; coupled (same seed, same text as without speculation), rejection and block (same distribution) are lossless, typical and relaxed are not]:RULE:(coupled rejection block typical relaxed)' \
+        '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
+        '--chat-template[a Jinja template for chats in place of the model'\''s]:FILE:_files' \
+        '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
+        '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
+        '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
+        '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
+        '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
+        '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
+        '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
+        '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
+        '--max-tokens[output of a request that names no number of tokens, at most; -1\: the rest of the context]:N:_files' \
+        '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
+        '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
+        '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--output[the answers, a line each; those in the file are kept, and only the rest is run; without it standard output]:FILE:_files' \
+        '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \
+        '--pipeline-parallel[groups of the target'\''s layers, each with --tensor-parallel ranks]:N:_files' \
+        '--pooling[what /v1/embeddings takes of a text'\''s states, its last one or their mean; rank\: the model is a reranker, such as Qwen3-Reranker, and answers /v1/rerank instead]:WHAT:(last mean rank)' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
+        '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
+        '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
+        '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
+        '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
+        '--served-model-name[the model'\''s names in the API, separated by commas; answers have the first one; without it the name of its folder or file]:NAME:_files' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
+        '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
+        '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
+        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
+        '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
+        '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \

@@ -6,8 +6,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -70,6 +72,11 @@ Result<FileDescriptor> lock_index(const fs::path& index) {
   return file;
 }
 
+std::string size_text(int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1'000'000 ? fmt::format("{:.1f} kB", size / 1e3) : fmt::format("{:.1f} MB", size / 1e6);
+}
+
 // Tells every few seconds how far a long work is.
 class ProgressLog {
  public:
@@ -100,8 +107,8 @@ void wait_until_settled(const TextSources& sources) {
 Status build_index(const CorpusOptions& options, const TextSources& sources, const Tokenizer& tokenizer,
                    const CorpusKey& key, const fs::path& path) {
   const double start = now_ms();
-  log_info(fmt::format("corpus: building the index of {:.1f} MB of text, once: {}",
-                       static_cast<double>(sources.bytes) / 1e6, path.string()));
+  log_info(fmt::format("corpus: building the index of {} of text, once: {}", size_text(sources.bytes),
+                       path.string()));
   CorpusFacts facts;
   ProgressLog reading("of the text is in tokens", sources.bytes);
   OUTRIDER_TRY(ScratchFile tokens, tokenize_texts(sources, tokenizer, path.parent_path(), options.threads,
@@ -114,10 +121,9 @@ Status build_index(const CorpusOptions& options, const TextSources& sources, con
   OUTRIDER_RETURN_IF_ERROR(CorpusFile::write(path, key, facts, text, options.threads,
                                              [&](int64_t places) { sorting.at(places); }));
   const double seconds = (now_ms() - start) / 1e3;
-  log_info(fmt::format(
-      "corpus: {} tokens of {} documents in {:.1f} s ({:.1f} s for tokens), {:.1f} MB of text a second",
-      facts.tokens, facts.documents, seconds, (tokenized - start) / 1e3,
-      static_cast<double>(facts.text_bytes) / 1e6 / seconds));
+  log_info(fmt::format("corpus: {} tokens in {:.1f} s, {:.1f} s of them for reading; {} of text a second",
+                       facts.tokens, seconds, (tokenized - start) / 1e3,
+                       size_text(std::llround(static_cast<double>(facts.text_bytes) / seconds))));
   return {};
 }
 

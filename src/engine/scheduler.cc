@@ -58,7 +58,7 @@ bool Scheduler::idle() const {
 }
 
 std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
-  yield_places();
+  yield_places(background_places());
   unpark();
   admit(preempted);
   park();
@@ -67,6 +67,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
     if (const size_t index = victim(); index > 0) preempt(index, preempted);
   }
   plan_rows();
+  if (pages_needed() > cache_->available_pages() && wanting() > 0 && yield_places(0)) plan_rows();
   while (pages_needed() > cache_->available_pages() && reclaim(preempted)) {
   }
   if (pages_needed() > cache_->available_pages()) {
@@ -82,13 +83,15 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
 }
 
 int Scheduler::wanting() const {
-  const auto wants = [](const Entry& entry) {
-    return !entry.sequence->is_background() && !is_parkable(*entry.sequence);
+  const auto count = [](const auto& entries, auto&& rests) {
+    return static_cast<int>(std::ranges::count_if(entries, [&](const Entry& entry) {
+      return !entry.sequence->is_background() && !rests(*entry.sequence);
+    }));
   };
-  const auto count = [&](const auto& entries) {
-    return static_cast<int>(std::ranges::count_if(entries, wants));
-  };
-  return count(waiting_) + count(preempted_) + count(running_) + count(parked_);
+  // Parked sequences rest until their trees are there, also without their pages.
+  const auto awaits_tree = [](const Sequence& sequence) { return sequence.awaits_tree(); };
+  return count(waiting_, is_parkable) + count(preempted_, is_parkable) + count(running_, is_parkable) +
+         count(parked_, awaits_tree);
 }
 
 int Scheduler::background_places() const {
@@ -102,16 +105,12 @@ int Scheduler::background_running() const {
       std::ranges::count_if(running_, [](const Entry& entry) { return entry.sequence->is_background(); }));
 }
 
-// Index of the most junior sequence that may lose its pages, one in the background before others; 0, the most
-// senior one, if there is none.
+// Index of the most junior sequence that may lose its pages; 0, the most senior one, if there is none.
 size_t Scheduler::victim() const {
-  size_t found = 0;
   for (size_t i = running_.size(); i-- > 1;) {
-    if (running_[i].preemptions >= options_.max_preemptions) continue;
-    if (running_[i].sequence->is_background()) return i;
-    if (found == 0) found = i;
+    if (running_[i].preemptions < options_.max_preemptions) return i;
   }
-  return found;
+  return 0;
 }
 
 void Scheduler::park() {
@@ -130,14 +129,16 @@ void Scheduler::park(size_t index) {
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-// Parks the most junior sequences in the background that have no place any more.
-void Scheduler::yield_places() {
-  int surplus = background_running() - background_places();
+// Parks the most junior sequences in the background, so that `places` of them run. False: no more did.
+bool Scheduler::yield_places(int places) {
+  int surplus = background_running() - places;
+  const bool yields = surplus > 0;
   for (size_t i = running_.size(); i-- > 0 && surplus > 0;) {
     if (!running_[i].sequence->is_background()) continue;
     park(i);
     --surplus;
   }
+  return yields;
 }
 
 // Brings back the sequences with trees that are there, while the batch has places. Sequences without pages
@@ -204,10 +205,11 @@ void Scheduler::admit(std::vector<Sequence*>& preempted) {
       join_scope(entry);
       continue;
     }
+    const bool comes_first = !entry.sequence->is_background();
     while (!fits(*entry.sequence)) {
-      if (!reclaim(preempted)) return;
+      if (!reclaim(preempted) && !(comes_first && yield_places(0))) return;
     }
-    if (!keeps_guarantees(entry)) return;
+    if (!keeps_guarantees(entry) && !(comes_first && yield_places(0) && keeps_guarantees(entry))) return;
     if (restores(*entry.sequence)) {
       join_scope(entry);
       continue;
@@ -281,6 +283,7 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   for (const Entry& entry : running_) {
     const Sequence& other = *entry.sequence;
     if (uncomputed(other) == 0 || other.scope() != sequence.scope()) continue;
+    if (other.is_background() && !sequence.is_background()) continue;
     const int64_t common = length_of_common_beginning(tokens, other.tokens());
     const int64_t pages = std::min<int64_t>(common, static_cast<int64_t>(tokens.size()) - 1) / page_size;
     if (other.kv.length() < pages * page_size) shared = std::max(shared, pages * page_size);

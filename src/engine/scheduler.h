@@ -79,7 +79,8 @@ struct SequencePlan {
 // sequence when its tree is there.
 //
 // Background: while another sequence wants to run, sequences in the background are parked, but for
-// background_beside of them in places that are free. Parked so, they come back as places allow.
+// background_beside of them in places that are free, and all of them where pages are short. Parked so, they
+// come back as places allow.
 //
 // Admission: preempted sequences come first, by seniority; then a sequence of the scope (of the KV cache: an
 // API key) with the fewest running sequences, the earliest of them. The next sequence waits for pages, and
@@ -137,7 +138,7 @@ class Scheduler {
   int background_places() const;
   int background_running() const;
   void park(size_t index);
-  void yield_places();
+  bool yield_places(int places);
   void unpark();
   bool reclaim(std::vector<Sequence*>& preempted);
   void admit(std::vector<Sequence*>& preempted);

@@ -16,7 +16,8 @@ class SlotTexts {
   explicit SlotTexts(int count) : slots_(static_cast<size_t>(count)) {}
 
   // Remembers a text. Where there is no such slot, it chooses the one with the text of the scope that has the
-  // longest beginning in common with it, at least half of that text; or else the one used least recently.
+  // longest beginning in common with it, at least half of that text. Else it takes the one used least
+  // recently.
   void keep(int slot, std::span<const TokenId> tokens, uint64_t scope);
   // Error: no such slot.
   Status check(int slot) const;

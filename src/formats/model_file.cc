@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/model_file.h"
 
+#include "formats/json_file.h"
+
 namespace outrider {
 
 void ModelFile::drop_pages(const TensorView& tensor) const {
@@ -19,9 +21,8 @@ std::optional<std::string> ModelFile::contents_name() const {
   if (format == "random") return path.string();
   std::vector<FileStamp> stamps;
   for (const MappedFile* file : files) stamps.push_back(file->stamp());
-  if (const auto config = MappedFile::open(path / "config.json"); config.ok())
-    stamps.push_back(config->stamp());
-  std::string name;
+  // The text of config.json that was read is in memory; the file may have changed since.
+  std::string name = document == nullptr ? "" : simdjson::minify(document->root().fields()) + "\n";
   for (const FileStamp& stamp : stamps) {
     if (!stamp.is_final) return std::nullopt;
     name += "file " + std::to_string(stamp.bytes) + " " + std::to_string(stamp.modified) + " " +

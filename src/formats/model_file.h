@@ -48,9 +48,9 @@ struct ModelFile {
   void drop_pages(const TensorView& tensor) const;
   // Error: a mapped file has changed since it was opened, so that its tensors may not be what they were.
   Status check_files() const;
-  // Names the contents of all files, so that other contents have another name: sizes and times of their last
-  // changes, or the shape. nullopt: one was changed so recently that another change could leave the same
-  // name.
+  // Names the contents of all files by sizes and times of last changes, or by the shape. Other contents have
+  // another name.
+  // nullopt: a file was changed so recently that another change could leave the same name.
   std::optional<std::string> contents_name() const;
 };
 

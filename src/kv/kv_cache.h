@@ -36,7 +36,7 @@ struct ScaledAdapter {
   bool operator==(const ScaledAdapter&) const = default;
 };
 
-// Is told what becomes of a cache's findable pages (PrefixCache).
+// Gets to know what becomes of a cache's findable pages (PrefixCache).
 class PageWatcher {
  public:
   virtual ~PageWatcher() = default;

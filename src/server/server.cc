@@ -227,7 +227,7 @@ void Server::Impl::start_batches() {
   service.lines = std::make_unique<LineCalls>(&service.calls, service.engine.get());
   service.batches->start(
       {.context = {.model = &service.model, .responses = &service.responses, .limits = api_limits(service)},
-       .places = 2 * service.max_batch,
+       .places = service.max_batch,
        .start =
            [this](const std::string& id, std::unique_ptr<GenerationCall> generation, LineCalls::Done done) {
              asio::post(io, [this, id, generation = std::move(generation), done = std::move(done)]() mutable {

@@ -165,6 +165,40 @@ TEST(AdapterBatches, AdaptersComeAndGoBetweenSteps) {
   EXPECT_EQ(engine->generate(request)->cached_tokens, 0) << "entries of an adapter are of no use without it";
 }
 
+// Numbers decide what a kept prompt is worth, not the names of adapters or the order in which they were
+// loaded.
+TEST(AdapterBatches, KeptPromptsBelongToTheirAdapter) {
+  const fs::path folder = fs::path(testing::TempDir()) / "adapter_prompts";
+  fs::remove_all(folder);
+  const Variant variant{
+      .speculative = "suffix,max_draft_len=4", .page_size = 4, .batch = 2, .prompt_cache = folder};
+  Request request;
+  Completion first;
+  {
+    const auto engine = engine_with_adapters(variant);
+    ASSERT_NE(engine, nullptr);
+    request = request_of(*engine, 3, 0);
+    for (TokenId token = 5; token < 60; ++token) request.prompt.push_back(token);
+    first = *engine->generate(request);
+  }
+  const auto engine = engine_with_adapters(variant);
+  ASSERT_NE(engine, nullptr);
+  ASSERT_TRUE(engine->unload_adapter("a0").ok());
+  ASSERT_TRUE(
+      engine->load_adapter({.name = "again", .path = fs::path(testing::TempDir()) / "adapter_a3"}).ok());
+  Request other = request;
+  other.adapters = {{{.name = "a4"}}};
+  EXPECT_EQ(engine->generate(other)->cached_tokens, 0);
+  other.adapters = {{{.name = "a3", .scale = 0.5}}};
+  EXPECT_EQ(engine->generate(other)->cached_tokens, 0);
+  other.adapters->clear();
+  EXPECT_EQ(engine->generate(other)->cached_tokens, 0);
+  other.adapters = {{{.name = "again"}}};
+  const Completion again = *engine->generate(other);
+  EXPECT_GT(again.cached_tokens, 50);
+  EXPECT_EQ(again.tokens, first.tokens);
+}
+
 TEST(AdapterBatches, DefaultsAreOfRequestsThatChooseNone) {
   const auto engine = engine_with_adapters({.batch = 4});
   ASSERT_NE(engine, nullptr);

@@ -108,7 +108,8 @@ TEST_P(Background, WaitsForOthersAndWritesTheSameText) {
 
 TEST_P(Background, GivesItsPagesToOthers) {
   EngineOptions options = background_options(GetParam());
-  options.kv_pages = 256 / options.page_size;  // one sequence of full length
+  options.context = 96;
+  options.kv_pages = 8;  // one sequence of full length, and hardly two of these
   const std::vector<std::string> alone = texts_alone(options, 6);
   BackgroundRun run(options);
   std::vector<RequestId> ids;

@@ -46,7 +46,7 @@ Tokens joined(std::span<const TokenId> first, std::span<const TokenId> second) {
   return all;
 }
 
-// Two texts with a common beginning, and one of its own.
+// Two texts with a common beginning, and another one.
 std::vector<Tokens> prompts_of(size_t vocabulary) {
   const auto text = [&](size_t length, size_t kind) {
     Tokens tokens;
@@ -65,7 +65,7 @@ Workload workload_of(const std::string& model, std::vector<Tokens> prompts, doub
   return workload;
 }
 
-// Runs a workload in an engine of its own, which ends.
+// Runs a workload in a separate engine, which ends.
 std::vector<Completion> run(const Variant& variant, const Workload& workload) {
   const auto plain = run_variant({}, {}, workload);
   auto found = run_variant({}, variant, workload);
@@ -94,7 +94,7 @@ void expect_second_turn(const Variant& variant, const std::string& model, size_t
     const int64_t known = std::ssize(prompts[i]) + 19;  // the last token of an answer has no entry
     EXPECT_LE(second[i].cached_tokens, known);
     EXPECT_GE(second[i].cached_tokens, known / variant.page_size * variant.page_size - again) << "text " << i;
-    if (variant.speculative != "none") EXPECT_GT(second[i].speculation.drafts, 0) << "text " << i;
+    EXPECT_EQ(second[i].speculation.drafts > 0, variant.speculative != "none") << "text " << i;
   }
 }
 
@@ -154,9 +154,9 @@ TEST(PromptCache, ComputesDamagedPagesAgain) {
     bytes.seekp(static_cast<std::streamoff>(fs::file_size(file) / 2));
     bytes.put('!');
   }
+  // The second text begins with pages of the first, which are computed by then.
   const auto damaged = run(variant, workload);
-  for (const Completion& completion : damaged)
-    EXPECT_LT(completion.cached_tokens, completion.prompt_tokens - 16);
+  for (const size_t text : {0, 2}) EXPECT_LT(damaged[text].cached_tokens, damaged[text].prompt_tokens - 64);
   const auto again = run(variant, workload);
   for (const Completion& completion : again)
     EXPECT_EQ(completion.cached_tokens, (completion.prompt_tokens - 1) / 16 * 16) << "saved again";

@@ -100,7 +100,7 @@ TEST_F(ProgramTest, ServeTakesCommandsOfLlamaServerAndVllm) {
 }
 
 TEST_F(ProgramTest, WhatWouldChangeTheOutputIsRefused) {
-  expect_refused("serve --lora adapter.gguf", 2, "--lora: is not supported here: adapters are not read");
+  expect_refused("serve --lora-init-without-apply", 2, "is not supported here: write --lora NAME=PATH");
   expect_refused("serve --dtype int8", 2,
                  "--dtype: expected auto, bfloat16, float32, float, half, float16, found 'int8'");
   expect_refused("serve --speculative-algorithm NGRAM --speculative-accept-threshold-acc 0.5", 2,

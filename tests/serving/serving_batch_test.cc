@@ -160,9 +160,12 @@ TEST(ServingBatch, AnswersEqualThoseOfTheSameRequestsAlone) {
   for (int i = 0; i < 4; ++i)
     requests.emplace(
         "text-" + std::to_string(i),
-        std::pair("/v1/completions", json{{"prompt", "Once"}, {"n", 2}, {"seed", i}, {"logprobs", 2}}));
+        std::pair("/v1/completions",
+                  json{{"prompt", "Once"}, {"n", 2}, {"seed", i}, {"logprobs", 2}, {"max_tokens", 9}}));
   requests.emplace("vector", std::pair("/v1/embeddings", json{{"input", {"a", "b"}}}));
-  requests.emplace("response", std::pair("/v1/responses", json{{"input", "Hi"}, {"temperature", 0}}));
+  requests.emplace(
+      "response",
+      std::pair("/v1/responses", json{{"input", "Hi"}, {"temperature", 0}, {"max_output_tokens", 9}}));
   std::map<std::string, std::string> files;  // by url
   for (const auto& [id, request] : requests)
     files[request.first] += request_line(id, request.first, request.second);
@@ -181,7 +184,9 @@ TEST(ServingBatch, AnswersEqualThoseOfTheSameRequestsAlone) {
           EXPECT_EQ(body[member], alone[member]) << id;
         }
       }
-      if (url == "/v1/responses") EXPECT_EQ(body["output"][0]["content"], alone["output"][0]["content"]);
+      if (url == "/v1/responses") {
+        EXPECT_EQ(body["output"][0]["content"], alone["output"][0]["content"]);
+      }
       requests.erase(id);
     }
   }
@@ -274,7 +279,6 @@ TEST(ServingBatch, KeysSeeTheirOwnFilesOnly) {
   EXPECT_EQ(two.ask("GET", "/v1/files")["data"].size(), 0u);
   EXPECT_EQ(one.ask("GET", "/v1/files?purpose=batch_output")["data"][0]["id"], output);
   EXPECT_EQ(one.send("DELETE", "/v1/files/" + file).status, 200);
-  EXPECT_EQ(one.send("HEAD", "/v1/files/" + output + "/content").status, 200);
 }
 
 TEST(ServingBatch, WrongRequestsHaveClearErrors) {

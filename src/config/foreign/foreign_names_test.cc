@@ -318,9 +318,9 @@ TEST(Arguments, OwnOptionsComeFirstAndKeepTheirValues) {
 
 TEST(Arguments, WordsThatAreGivenByNameKeepTheirOrder) {
   const auto arguments = translate_arguments(
-      Command::kBatch, std::vector<std::string>{"--model", "m", "-o", "out", "-i", "in", "--seed=3"});
+      Command::kBatch, std::vector<std::string>{"--model", "m", "-o", "out", "-i", "in", "--ctx=99"});
   ASSERT_TRUE(arguments.ok()) << arguments.error().message;
-  EXPECT_EQ(arguments->own, (std::vector<std::string>{"in", "-o", "out", "--seed=3", "m"}));
+  EXPECT_EQ(arguments->own, (std::vector<std::string>{"in", "-o", "out", "--ctx=99", "m"}));
 }
 
 TEST(Arguments, NamesOfAnotherCommandsOptionsStayUnknown) {

@@ -20,9 +20,13 @@ void retire(const StepParts& parts, RequestId id) {
   if (sequence == nullptr) return;
   forget(parts, *sequence);
   const Request& request = sequence->request();
-  // Slots have no adapters.
-  if (request.pooling == Pooling::kNone && sequence->scope() == request.cache_scope)
-    parts.slots->keep(request.slot, sequence->tokens(), request.cache_scope);
+  // Slots have no adapters. Without memory for the text the request ends all the same.
+  if (request.pooling == Pooling::kNone && sequence->scope() == request.cache_scope) {
+    (void)guarded([&] {
+      parts.slots->keep(request.slot, sequence->tokens(), request.cache_scope);
+      return Status();
+    });
+  }
   const SpeculationStats& stats = sequence->completion().speculation;
   if (!sequence->is_offered()) parts.speculation_limits->add_finished(stats.accepted, stats.drafts);
   sequence->publish();

@@ -44,8 +44,7 @@ KvDisk::KvDisk(KvCache* cache, const Options& options)
                .full_length = run_pages_ * cache->shape().page_size,
                .page_size = cache->shape().page_size,
                .max_queued = options.max_queued}),
-      saved_(static_cast<size_t>(cache->shape().page_count)),
-      buffer_(static_cast<size_t>(page_bytes_)) {
+      saved_(static_cast<size_t>(cache->shape().page_count)) {
   complete_.reserve(saved_.size());
   cache_.set_watcher(this);
 }
@@ -124,7 +123,8 @@ void KvDisk::write_pages(std::span<const int32_t> pages, const RunId& before) {
   const PrefixCache& prefixes = cache_.prefixes();
   const int64_t page_size = cache_.shape().page_size;
   PageRun run{.id = random_run_id(), .before = before, .scope = prefixes.scope(pages.front()), .tokens = {}};
-  RunParts parts{.bytes = std::vector<std::byte>(pages.size() * buffer_.size()), .part_bytes = page_bytes_};
+  RunParts parts{.bytes = std::vector<std::byte>(pages.size() * static_cast<size_t>(page_bytes_)),
+                 .part_bytes = page_bytes_};
   std::byte* to = parts.bytes.data();
   RunId replaced;
   for (const int32_t page : pages) {
@@ -237,49 +237,71 @@ bool KvDisk::restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_
 }
 
 void KvDisk::begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) {
-  restoring_.emplace();
+  restoring_ = Restoring{};
   restoring_->sequence = sequence;
   restoring_->tokens.assign(tokens.begin(), tokens.end());
   restoring_->pages = cache_.open_pages(tokens, scope);
   restoring_->found = find(tokens, scope);
-  const int64_t first = std::ssize(restoring_->pages.pages()) / run_pages_;
-  for (int64_t ahead = 0; ahead < kReadAhead; ++ahead) prepare(first + ahead);
-}
-
-void KvDisk::prepare(int64_t run) const {
   const std::vector<RunId>& runs = restoring_->found.runs;
-  if (run < std::ssize(runs)) folder_.prepare_to_open(runs[static_cast<size_t>(run)]);
+  const auto first = std::ssize(restoring_->pages.pages()) / run_pages_;
+  for (int64_t number = first; number < std::min(first + kReadAhead, std::ssize(runs)); ++number)
+    folder_.prepare_to_open(runs[static_cast<size_t>(number)]);
 }
 
-// Opens the run of the next page. False: it cannot be read.
-bool KvDisk::open_run(int64_t run) {
-  const RunId& id = restoring_->found.runs[static_cast<size_t>(run)];
-  restoring_->file = folder_.open(id);
-  if (!restoring_->file) return false;
+// Loads a run on a thread, if there is such a run.
+void KvDisk::load_ahead(int64_t number) {
+  const std::vector<RunId>& runs = restoring_->found.runs;
+  if (number >= std::ssize(runs)) return;
+  if (number + kReadAhead < std::ssize(runs))
+    folder_.prepare_to_open(runs[static_cast<size_t>(number + kReadAhead)]);
+  const RunId id = runs[static_cast<size_t>(number)];
+  // Where there is no thread, it is loaded when it is taken.
+  restoring_->ahead = std::async(std::launch::async | std::launch::deferred, [this, id] { return load(id); });
+  restoring_->ahead_number = number;
+}
+
+void KvDisk::take_run(int64_t number) {
+  if (restoring_->ahead_number != number) load_ahead(number);
+  restoring_->run = restoring_->ahead.get();
+  restoring_->run_number = number;
+  load_ahead(number + 1);
+}
+
+KvDisk::LoadedRun KvDisk::load(const RunId& id) try {
+  LoadedRun loaded;
+  const std::optional<RunFile> file = folder_.open(id);
+  if (!file) return loaded;
   folder_.mark_used(id);
-  prepare(run + kReadAhead);
-  return true;
+  const auto pages = std::ssize(file->run().tokens) / cache_.shape().page_size;
+  const bool fits = page_bytes_ == 0 || (file->part_bytes() == page_bytes_ && file->part_count() == pages);
+  if (fits) loaded.bytes.resize(static_cast<size_t>(pages * page_bytes_));
+  const auto page = [&](int64_t index) {
+    return std::span(loaded.bytes)
+        .subspan(static_cast<size_t>(index * page_bytes_), static_cast<size_t>(page_bytes_));
+  };
+  while (fits && loaded.pages < pages && (page_bytes_ == 0 || file->read(loaded.pages, page(loaded.pages))))
+    ++loaded.pages;
+  if (loaded.pages < pages) folder_.remove_damaged(id);
+  return loaded;
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 // Brings the next page back. False: it was the last one, or cannot be brought back.
 bool KvDisk::restore_page() {
   Restoring& restoring = *restoring_;
-  const int64_t page = std::ssize(restoring.pages.pages());
-  if (page >= restoring.found.pages) return restore_state(), false;
-  const int64_t run = page / run_pages_, place = page % run_pages_;
+  const int64_t number = std::ssize(restoring.pages.pages());
+  if (number >= restoring.found.pages) return restore_state(), false;
   if (cache_.available_pages() == 0) return false;
-  if ((place == 0 || !restoring.file) && !open_run(run)) return false;
-  const RunId& id = restoring.found.runs[static_cast<size_t>(run)];
-  const bool has_part = page_bytes_ == 0 ||
-                        (restoring.file->part_bytes() == page_bytes_ && restoring.file->part_count() > place);
-  if (!has_part || (page_bytes_ > 0 && !restoring.file->read(place, buffer_))) {
-    folder_.remove_damaged(id);
-    return false;
-  }
+  if (restoring.run_number != number / run_pages_) take_run(number / run_pages_);
+  const int64_t place = number % run_pages_;
+  if (place >= restoring.run.pages) return false;
   const auto page_size = static_cast<size_t>(cache_.shape().page_size);
-  const auto tokens = std::span(restoring.tokens).subspan(static_cast<size_t>(page) * page_size, page_size);
-  const int32_t adopted = cache_.adopt(restoring.pages, tokens, buffer_.data());
-  saved_[static_cast<size_t>(adopted)] = {cache_.prefixes().prefix(adopted), id};
+  const auto tokens = std::span(restoring.tokens).subspan(static_cast<size_t>(number) * page_size, page_size);
+  const int32_t page =
+      cache_.adopt(restoring.pages, tokens, restoring.run.bytes.data() + place * page_bytes_);
+  saved_[static_cast<size_t>(page)] = {cache_.prefixes().prefix(page),
+                                       restoring.found.runs[static_cast<size_t>(restoring.run_number)]};
   return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,8 +18,8 @@ namespace outrider {
 std::string describe(const KvShape& shape);
 
 // Keeps the findable pages of a cache, and the states at their ends, in a folder, and brings them back into
-// the cache of a later process. What comes back has the bits of what was computed: it is a copy, found by
-// scope and tokens, of a cache with the same identity.
+// the cache of a later process. A page that comes back has the bits of a computed one: it is a
+// copy, found by scope and tokens, of a cache with the same identity.
 //
 // Pages are saved by runs: parts of a text that begin at multiples of the run's length. A run is saved when
 // it is complete, and the rest when there is time, or before it is overwritten. One thread uses it.
@@ -66,12 +67,20 @@ class KvDisk final : public PageWatcher {
     PrefixId prefix = kEmptyPrefix;
     RunId run;
   };
+  // The pages of a run that are whole, up to the first one that is not.
+  struct LoadedRun {
+    std::vector<std::byte> bytes;  // [pages, page_bytes_]
+    int64_t pages = 0;
+  };
   struct Restoring {
     uint64_t sequence = 0;
     std::vector<TokenId> tokens;
     KvSequence pages;
     RunIndex::Found found;
-    std::optional<RunFile> file;  // of the run of the next page
+    LoadedRun run;  // of the next page
+    int64_t run_number = -1;
+    std::future<LoadedRun> ahead;  // the one after it, which a thread loads meanwhile
+    int64_t ahead_number = -1;
   };
 
   bool is_saved(int32_t page) const;
@@ -87,8 +96,9 @@ class KvDisk final : public PageWatcher {
   void collect();
   RunIndex::Found find(std::span<const TokenId> tokens, uint64_t scope) const;
   void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope);
-  void prepare(int64_t run) const;
-  bool open_run(int64_t run);
+  void load_ahead(int64_t number);
+  void take_run(int64_t number);
+  LoadedRun load(const RunId& id);
   bool restore_page();
   void restore_state();
 
@@ -101,7 +111,6 @@ class KvDisk final : public PageWatcher {
   std::vector<int32_t> rest_;           // last pages of runs, and pages with states, perhaps not yet saved
   bool is_dirty_ = false;               // pages were published since rest_ was collected
   std::vector<PrefixId> saved_states_;  // of checkpoints
-  std::vector<std::byte> buffer_;       // [page_bytes_]
   std::optional<Restoring> restoring_;
 };
 

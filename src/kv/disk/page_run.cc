@@ -6,8 +6,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
-
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -166,8 +164,7 @@ Result<RunFile> RunFile::open(const std::filesystem::path& path, std::string_vie
 }
 
 bool RunFile::read(int64_t index, std::span<std::byte> to) const {
-  std::ranges::copy(mapped_.bytes().subspan(static_cast<size_t>(begin_ + index * part_bytes_), to.size()),
-                    to.begin());
+  std::memcpy(to.data(), mapped_.bytes().data() + begin_ + index * part_bytes_, to.size());
   return checksum_of(to) == checksums_[static_cast<size_t>(index)];
 }
 

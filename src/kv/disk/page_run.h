@@ -66,7 +66,7 @@ class RunFile {
   int64_t part_bytes_ = 0;
 };
 
-// What a file says of its run, without its parts. Errors: as of RunFile::open().
+// The run of a file, without its parts. Errors: as of RunFile::open().
 Result<PageRun> read_run(const std::filesystem::path& path, std::string_view identity);
 
 // A hint to read the file soon.

@@ -190,8 +190,11 @@ void RunFolder::remove(const RunId& id) {
 }
 
 void RunFolder::remove_damaged(const RunId& id) {
-  if (!std::exchange(has_told_damage_, true))
-    log_warning("a file of the prompt cache is damaged; its pages are computed again");
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_told_damage_, true))
+      log_warning("a file of the prompt cache is damaged; its pages are computed again");
+  }
   remove(id);
 }
 

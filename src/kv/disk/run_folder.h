@@ -15,9 +15,9 @@
 
 namespace outrider {
 
-// The saved runs of one cache in a folder that all models share. A thread writes them. What cannot be written
-// or read costs speed only: the log says so once. Other processes may use the folder at the same time: files
-// are never changed, and one that another process has removed counts as never written.
+// The saved runs of one cache in a folder that all models share. A thread writes them. A failure to write or
+// to read costs speed only, and the log says so once. Other processes may use the folder at the same time:
+// files are never changed, and one that another process has removed counts as never written.
 class RunFolder {
  public:
   struct Options {

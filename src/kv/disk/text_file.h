@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A text in a file of its own, with the pages that a cache has of it. Where layers have states, a second file
+// A text in a separate file, with the pages that a cache has of it. Where layers have states, a second file
 // beside it, with ".state" at the end of its name, holds the state.
 struct TextFile {
   std::vector<TokenId> tokens;  // of whole pages

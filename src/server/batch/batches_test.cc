@@ -28,7 +28,7 @@ constexpr uint64_t kOwner = 7, kStranger = 8;
 class HeldEngine {
  public:
   LineEngine engine(const ServedModel& model, int places) {
-    return {.context = {.model = &model},
+    return {.context = {.model = &model, .limits = {}},
             .places = places,
             .start =
                 [this](const std::string& id, std::unique_ptr<GenerationCall>, LineCalls::Done done) {
@@ -106,9 +106,9 @@ class BatchesTest : public testing::Test {
   // Asks on the worker.
   template <typename Function>
   ApiResult<std::string> ask(Function&& function) {
-    std::promise<ApiResult<std::string>> promise;
-    batches_->worker().submit([&] { promise.set_value(function(*batches_)); });
-    return promise.get_future().get();
+    const auto promise = std::make_shared<std::promise<ApiResult<std::string>>>();
+    batches_->worker().submit([&, promise] { promise->set_value(function(*batches_)); });
+    return promise->get_future().get();
   }
   template <typename Function>
   json ask_json(Function&& function) {
@@ -153,13 +153,14 @@ class BatchesTest : public testing::Test {
   std::vector<json> lines(const json& file) {
     std::vector<json> lines;
     if (!file.is_string()) return lines;
-    ask([&](Batches& b) -> ApiResult<std::string> {
+    const auto read = ask([&](Batches& b) -> ApiResult<std::string> {
       const auto content = b.content(kOwner, file.get<std::string>());
       if (!content.ok()) return content.error();
       for (TextLines reader((*content)->text()); const auto line = reader.next();)
         lines.push_back(json::parse(*line));
       return std::string();
     });
+    EXPECT_TRUE(read.ok());
     return lines;
   }
   static std::vector<std::string> ids_of(const std::vector<json>& lines) {
@@ -226,7 +227,8 @@ TEST_F(BatchesTest, AWrongInputFailsBeforeAnyLineRuns) {
       create(upload(input_line("a") + "{\n" + input_line("a") + input_line("b", "/v1/embeddings")));
   const json batch = wait_for(id, "failed");
   std::set<std::pair<int, std::string>> found;
-  for (const json& error : batch["errors"]["data"]) found.emplace(error["line"], error["code"]);
+  for (const json& error : batch["errors"]["data"])
+    found.emplace(error["line"].get<int>(), error["code"].get<std::string>());
   EXPECT_EQ(found, (std::set<std::pair<int, std::string>>{
                        {2, "invalid_json_line"}, {3, "duplicate_custom_id"}, {4, "mismatched_url"}}));
   EXPECT_EQ(batch["failed_at"], 1'700'000'000);
@@ -343,7 +345,7 @@ TEST_F(BatchesTest, FilesAndBatchesBelongToTheirKey) {
   EXPECT_EQ(error_of([&](Batches& b) { return b.erase_file(kOwner, file); }).code, "file_in_use");
   ASSERT_TRUE(engine_.answer());
   wait_for(id, "completed");
-  EXPECT_TRUE(ask_json([&](Batches& b) { return b.erase_file(kOwner, file); })["deleted"]);
+  EXPECT_EQ(ask_json([&](Batches& b) { return b.erase_file(kOwner, file); })["deleted"], true);
   EXPECT_EQ(error_of([&](Batches& b) { return b.file(kOwner, file); }).status, 404);
 }
 
@@ -360,9 +362,11 @@ TEST_F(BatchesTest, EachLimitSaysSo) {
   const std::string file = upload(input_lines(2));
   EXPECT_EQ(upload(std::string(1 << 18, 'x')).substr(0, 5), "file-");
   EXPECT_EQ(add("x").code, "too_many_files");
-  create(file);
+  EXPECT_EQ(error_of([&](Batches& b) { return b.create_batch(kOwner, request(file)); }).code,
+            "too_many_files");
   limits_.files.files = 100;
   open();
+  create(file);
   EXPECT_EQ(error_of([&](Batches& b) { return b.create_batch(kOwner, request(file)); }).code,
             "too_many_batches");
   upload(std::string(1 << 19, 'x'));
@@ -399,7 +403,7 @@ TEST_F(BatchesTest, ListsComeInPages) {
   const json middle = page({.limit = "2", .after = ids[4], .order = "", .purpose = ""});
   EXPECT_EQ(middle["data"][0]["id"], ids[3]);
   EXPECT_EQ(middle["last_id"], ids[2]);
-  EXPECT_TRUE(middle["has_more"]);
+  EXPECT_EQ(middle["has_more"], true);
   EXPECT_EQ(page({.limit = "", .after = ids[3], .order = "asc", .purpose = "batch"})["data"][0]["id"],
             ids[4]);
   EXPECT_EQ(page({.limit = "", .after = "", .order = "", .purpose = "batch_output"})["data"], json::array());

@@ -248,33 +248,38 @@ void KvDisk::begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t 
     folder_.prepare_to_open(runs[static_cast<size_t>(number)]);
 }
 
-// Loads a run on a thread, if there is such a run.
-void KvDisk::load_ahead(int64_t number) {
+// Loads a run on a thread, if there is such a run. `memory` of an earlier run is used again: new memory would
+// be cleared first.
+void KvDisk::load_ahead(int64_t number, std::vector<std::byte> memory) {
   const std::vector<RunId>& runs = restoring_->found.runs;
   if (number >= std::ssize(runs)) return;
   if (number + kReadAhead < std::ssize(runs))
     folder_.prepare_to_open(runs[static_cast<size_t>(number + kReadAhead)]);
-  const RunId id = runs[static_cast<size_t>(number)];
   // Where there is no thread, it is loaded when it is taken.
-  restoring_->ahead = std::async(std::launch::async | std::launch::deferred, [this, id] { return load(id); });
+  restoring_->ahead =
+      std::async(std::launch::async | std::launch::deferred,
+                 [this, id = runs[static_cast<size_t>(number)], memory = std::move(memory)]() mutable {
+                   return load(id, std::move(memory));
+                 });
   restoring_->ahead_number = number;
 }
 
 void KvDisk::take_run(int64_t number) {
-  if (restoring_->ahead_number != number) load_ahead(number);
-  restoring_->run = restoring_->ahead.get();
+  if (restoring_->ahead_number != number) load_ahead(number, {});
+  LoadedRun before = std::exchange(restoring_->run, restoring_->ahead.get());
   restoring_->run_number = number;
-  load_ahead(number + 1);
+  load_ahead(number + 1, std::move(before.bytes));
 }
 
-KvDisk::LoadedRun KvDisk::load(const RunId& id) try {
-  LoadedRun loaded;
+KvDisk::LoadedRun KvDisk::load(const RunId& id, std::vector<std::byte> memory) try {
+  LoadedRun loaded{.bytes = std::move(memory)};
   const std::optional<RunFile> file = folder_.open(id);
   if (!file) return loaded;
   folder_.mark_used(id);
   const auto pages = std::ssize(file->run().tokens) / cache_.shape().page_size;
   const bool fits = page_bytes_ == 0 || (file->part_bytes() == page_bytes_ && file->part_count() == pages);
-  if (fits) loaded.bytes.resize(static_cast<size_t>(pages * page_bytes_));
+  const auto bytes = static_cast<size_t>(pages * page_bytes_);
+  if (fits && loaded.bytes.size() < bytes) loaded.bytes.resize(bytes);
   const auto page = [&](int64_t index) {
     return std::span(loaded.bytes)
         .subspan(static_cast<size_t>(index * page_bytes_), static_cast<size_t>(page_bytes_));

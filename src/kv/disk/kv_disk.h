@@ -69,7 +69,7 @@ class KvDisk final : public PageWatcher {
   };
   // The pages of a run that are whole, up to the first one that is not.
   struct LoadedRun {
-    std::vector<std::byte> bytes;  // [pages, page_bytes_]
+    std::vector<std::byte> bytes;  // at least [pages, page_bytes_]
     int64_t pages = 0;
   };
   struct Restoring {
@@ -96,9 +96,9 @@ class KvDisk final : public PageWatcher {
   void collect();
   RunIndex::Found find(std::span<const TokenId> tokens, uint64_t scope) const;
   void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope);
-  void load_ahead(int64_t number);
+  void load_ahead(int64_t number, std::vector<std::byte> memory);
   void take_run(int64_t number);
-  LoadedRun load(const RunId& id);
+  LoadedRun load(const RunId& id, std::vector<std::byte> memory);
   bool restore_page();
   void restore_state();
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -14,7 +15,6 @@
 #include <utility>
 
 #include "platform/durable_file.h"
-#include "platform/file_descriptor.h"
 
 namespace outrider {
 namespace {
@@ -79,8 +79,15 @@ Error damaged_error(const std::filesystem::path& path) {
   return input_error(path.string() + ": expected saved pages of this model, found other bytes");
 }
 
-bool read_beginning(int fd, std::span<std::byte> to) {
-  return ::pread(fd, to.data(), to.size(), 0) == std::ssize(to);
+bool read_at(int fd, int64_t offset, std::span<std::byte> to) {
+  while (!to.empty()) {
+    const ssize_t bytes = ::pread(fd, to.data(), to.size(), offset);
+    if (bytes == 0 || (bytes < 0 && errno != EINTR)) return false;
+    const auto read = static_cast<size_t>(std::max<ssize_t>(bytes, 0));
+    to = to.subspan(read);
+    offset += static_cast<int64_t>(read);
+  }
+  return true;
 }
 
 // The beginning of a file.
@@ -90,22 +97,18 @@ struct Beginning {
   std::vector<uint32_t> checksums;
 };
 
-// `file`: at least all of the file up to its parts, of `size` bytes.
-Result<Beginning> parse(const std::filesystem::path& path, std::span<const std::byte> file, uint64_t size,
+// `text`: the file up to its parts, of a file of `size` bytes.
+Result<Beginning> parse(const std::filesystem::path& path, std::span<std::byte> text, int64_t size,
                         std::string_view identity) {
   const Error damaged = damaged_error(path);
   Beginning found;
   Head& head = found.head;
-  if (file.size() < sizeof(Head)) return damaged;
-  std::memcpy(&head, file.data(), sizeof(Head));
-  const int64_t begin = begin_of_parts(head);
-  if (head.magic != kMagic || begin < 0 || std::cmp_less(file.size(), begin)) return damaged;
-  const uint64_t rest = size - static_cast<uint64_t>(begin);
+  std::memcpy(&head, text.data(), sizeof(Head));
+  const auto rest = static_cast<uint64_t>(size - std::ssize(text));
   const bool is_sized = head.part_bytes == 0
                             ? rest == 0 && head.parts <= head.tokens
                             : rest % head.part_bytes == 0 && rest / head.part_bytes == head.parts;
   if (!is_sized || head.identity_bytes != identity.size()) return damaged;
-  std::vector<std::byte> text(file.begin(), file.begin() + begin);
   std::memset(text.data() + offsetof(Head, checksum), 0, sizeof(head.checksum));
   if (checksum_of(text) != head.checksum) return damaged;
   const std::byte* at = text.data() + sizeof(Head);
@@ -121,6 +124,28 @@ Result<Beginning> parse(const std::filesystem::path& path, std::span<const std::
   found.checksums.resize(head.parts);
   std::memcpy(found.checksums.data(), at, head.parts * sizeof(uint32_t));
   return found;
+}
+
+Result<FileDescriptor> open_file(const std::filesystem::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return io_error("cannot read " + path.string() + ": " + std::strerror(errno));
+  return file;
+}
+
+Result<Beginning> read_beginning(const FileDescriptor& file, const std::filesystem::path& path,
+                                 std::string_view identity) {
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0)
+    return io_error("cannot read " + path.string() + ": " + std::strerror(errno));
+  std::vector<std::byte> text(sizeof(Head));
+  if (!read_at(file.get(), 0, text)) return damaged_error(path);
+  Head head;
+  std::memcpy(&head, text.data(), sizeof(Head));
+  const int64_t begin = begin_of_parts(head);
+  if (head.magic != kMagic || begin < 0 || begin > info.st_size) return damaged_error(path);
+  text.resize(static_cast<size_t>(begin));
+  if (!read_at(file.get(), 0, text)) return damaged_error(path);
+  return parse(path, text, info.st_size, identity);
 }
 
 }  // namespace
@@ -151,11 +176,9 @@ Status write_run(const std::filesystem::path& path, std::string_view identity, c
 }
 
 Result<RunFile> RunFile::open(const std::filesystem::path& path, std::string_view identity) {
-  OUTRIDER_TRY(MappedFile mapped, MappedFile::open(path));
-  RunFile file(std::move(mapped));
-  populate_mapped_pages(file.mapped_.bytes());
-  const std::span<const std::byte> bytes = file.mapped_.bytes();
-  OUTRIDER_TRY(Beginning found, parse(path, bytes, bytes.size(), identity));
+  OUTRIDER_TRY(FileDescriptor descriptor, open_file(path));
+  OUTRIDER_TRY(Beginning found, read_beginning(descriptor, path, identity));
+  RunFile file(std::move(descriptor));
   file.begin_ = begin_of_parts(found.head);
   file.part_bytes_ = static_cast<int64_t>(found.head.part_bytes);
   file.run_ = std::move(found.run);
@@ -164,25 +187,14 @@ Result<RunFile> RunFile::open(const std::filesystem::path& path, std::string_vie
 }
 
 bool RunFile::read(int64_t index, std::span<std::byte> to) const {
-  std::memcpy(to.data(), mapped_.bytes().data() + begin_ + index * part_bytes_, to.size());
-  return checksum_of(to) == checksums_[static_cast<size_t>(index)];
+  return read_at(file_.get(), begin_ + index * part_bytes_, to) &&
+         checksum_of(to) == checksums_[static_cast<size_t>(index)];
 }
 
 Result<PageRun> read_run(const std::filesystem::path& path, std::string_view identity) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info = {};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
-    return io_error("cannot read " + path.string() + ": " + std::strerror(errno));
+  OUTRIDER_TRY(const FileDescriptor file, open_file(path));
   static_cast<void>(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM));
-  std::vector<std::byte> bytes(sizeof(Head));
-  if (!read_beginning(file.get(), bytes)) return damaged_error(path);
-  Head head;
-  std::memcpy(&head, bytes.data(), sizeof(Head));
-  const int64_t begin = begin_of_parts(head);
-  if (begin < 0 || begin > info.st_size) return damaged_error(path);
-  bytes.resize(static_cast<size_t>(begin));
-  if (!read_beginning(file.get(), bytes)) return damaged_error(path);
-  OUTRIDER_TRY(Beginning found, parse(path, bytes, static_cast<uint64_t>(info.st_size), identity));
+  OUTRIDER_TRY(Beginning found, read_beginning(file, path, identity));
   return std::move(found.run);
 }
 

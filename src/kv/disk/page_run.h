@@ -8,11 +8,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "outrider/result.h"
 #include "outrider/token.h"
-#include "platform/mapped_file.h"
+#include "platform/file_descriptor.h"
 
 namespace outrider {
 
@@ -57,9 +58,9 @@ class RunFile {
   [[nodiscard]] bool read(int64_t index, std::span<std::byte> to) const;
 
  private:
-  explicit RunFile(MappedFile mapped) : mapped_(std::move(mapped)) {}
+  explicit RunFile(FileDescriptor file) : file_(std::move(file)) {}
 
-  MappedFile mapped_;
+  FileDescriptor file_;
   PageRun run_;
   std::vector<uint32_t> checksums_;
   int64_t begin_ = 0;  // of the first part

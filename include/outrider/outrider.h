@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 #define OUTRIDER_API_MAJOR 0
-#define OUTRIDER_API_MINOR 1
+#define OUTRIDER_API_MINOR 2
 
 typedef struct outrider_options outrider_options;        // how an engine is to be opened
 typedef struct outrider_engine outrider_engine;          // a model and everything that runs it
@@ -78,8 +78,20 @@ typedef struct outrider_draft_request {
 // probability is out of range.
 int outrider_tree_add(outrider_tree* tree, int parent, int32_t token, double probability);
 
+// The model's states of the tokens of one sequence that a step computed and committed.
+typedef struct outrider_features {
+  uint64_t sequence;      // as given to begin
+  const int32_t* tokens;  // all tokens of the sequence; the last one has no states yet
+  size_t token_count;
+  size_t first;                  // index of the first token with states here
+  size_t count;                  // tokens with states here
+  const float* const* features;  // [count][size]
+  size_t size;                   // numbers of a token: the wanted states side by side, hidden size each
+} outrider_features;
+
 // A drafter of the program's own. It cannot change the output: a call that fails, and nodes beyond the
-// limits, cost speed only. All functions but `draft` may be NULL.
+// limits, cost speed only. All functions but `draft` may be NULL. A program that was built with an earlier
+// version gives a smaller size, and the members that came later are then 0.
 typedef struct outrider_drafter {
   size_t size;       // sizeof(outrider_drafter)
   const char* name;  // shown in statistics; copied
@@ -94,6 +106,14 @@ typedef struct outrider_drafter {
   void (*end)(void* user, uint64_t sequence);
   // The last engine or options object that has the drafter is gone; nothing is called after this.
   void (*destroy)(void* user);
+  // Since 0.2: the states that absorb is given. The residual stream that enters each of these layers (rising,
+  // from 0; the number of layers: that leaves the last one); copied. Then the output of the final norm.
+  const int64_t* feature_layers;
+  size_t feature_layer_count;
+  bool wants_final_norm;
+  // Hands over states after each step, before `draft`; of each token once and in order. Prompts are then
+  // computed whole, even where the cache has them. Needed where states are wanted.
+  void (*absorb)(void* user, const outrider_features* features, size_t count);
 } outrider_drafter;
 
 // ---- Engines ----

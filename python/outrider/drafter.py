@@ -4,11 +4,14 @@
 import abc
 import logging
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from outrider._process import OfProcess
 from outrider.configs import UserProvidedDecodingConfig
 from outrider.lib import _engine
+
+if TYPE_CHECKING:
+    import numpy
 
 log = logging.getLogger("outrider")
 
@@ -27,10 +30,15 @@ class LlmRequest:
         py_num_accepted_draft_tokens: tokens of the last draft that were accepted.
         max_draft_len: levels of the draft; deeper tokens are cut.
         max_total_draft_tokens: tokens of the draft; further ones are cut.
+        new_features: the model's states of the tokens that were computed since the last call, as the drafter wants
+            them: a numpy array, float32 [tokens, states, hidden size]; None if it wants none. All tokens but the last
+            have states.
+        features_begin: number of the first token that `new_features` has.
     """
 
     __slots__ = ("request_id", "tokens", "py_draft_tokens", "py_draft_parents", "py_draft_probabilities",
-                 "py_orig_prompt_len", "py_num_accepted_draft_tokens", "max_draft_len", "max_total_draft_tokens")
+                 "py_orig_prompt_len", "py_num_accepted_draft_tokens", "max_draft_len", "max_total_draft_tokens",
+                 "new_features", "features_begin")
 
     def __init__(self, request_id: int) -> None:
         self.request_id = request_id
@@ -42,6 +50,8 @@ class LlmRequest:
         self.py_num_accepted_draft_tokens = 0
         self.max_draft_len = 0
         self.max_total_draft_tokens = 0
+        self.new_features: "Optional[numpy.ndarray]" = None
+        self.features_begin = 0
 
     def get_tokens(self, beam: Optional[int] = None) -> Any:
         """All tokens; without an argument in a list for the only beam."""
@@ -94,7 +104,19 @@ class Drafter(abc.ABC):
     """Proposes tokens. It cannot change the output: if it raises, is slow or returns nonsense, only speed is lost.
 
     It runs on another thread and is used by one LLM.
+
+    A drafter that wants the model's states sets these attributes, of its class or of itself, before the LLM is opened.
+    It gets the states as `new_features` of its requests. Prompts are then computed whole, even where the cache has
+    them.
+
+    Attributes:
+        feature_layers: the residual stream that enters each of these layers (rising, from 0; the number of layers:
+            that leaves the last one).
+        wants_final_norm: the output of the final norm, after them.
     """
+
+    feature_layers: Sequence[int] = ()
+    wants_final_norm: bool = False
 
     def __init__(self, max_draft_len: Optional[int] = None, max_total_draft_tokens: Optional[int] = None,
                  max_concurrency: Optional[int] = None, draft_len_schedule: Optional[Dict[int, int]] = None) -> None:
@@ -113,7 +135,9 @@ class DrafterThread(OfProcess):
 
     def __init__(self, config: UserProvidedDecodingConfig) -> None:
         super().__init__()
-        self.native = _engine.Drafter(type(config.drafter).__name__, config.drafter_time_limit)
+        self.native = _engine.Drafter(type(config.drafter).__name__, config.drafter_time_limit,
+                                      [int(layer) for layer in getattr(config.drafter, "feature_layers", ())],
+                                      bool(getattr(config.drafter, "wants_final_norm", False)))
         self._drafter = config.drafter
         self._manager = config.resource_manager
         self._requests: Dict[int, LlmRequest] = {}
@@ -139,7 +163,8 @@ class DrafterThread(OfProcess):
         if ended:
             self._free(ended)
         requests = []
-        for number, is_new, tokens, prompt_length, accepted, max_draft_len, max_nodes in items:
+        for (number, is_new, tokens, prompt_length, accepted, max_draft_len, max_nodes, features_begin,
+             features) in items:
             if is_new:
                 self._requests[number] = LlmRequest(number)
             request = self._requests[number]
@@ -151,6 +176,8 @@ class DrafterThread(OfProcess):
             request.py_num_accepted_draft_tokens = accepted
             request.max_draft_len = max_draft_len
             request.max_total_draft_tokens = max_nodes
+            request.new_features = features
+            request.features_begin = features_begin
             requests.append(request)
         scheduled = ScheduledRequests(requests)
         if self._manager is not None:

@@ -58,7 +58,14 @@ void bind_tokenizer(nb::module_& module) {
 
 void bind_drafter(nb::module_& module) {
   nb::class_<PythonDrafter>(module, "Drafter")
-      .def(nb::init<std::string, double>(), "name"_a, "time_limit"_a)
+      .def(
+          "__init__",
+          [](PythonDrafter* self, std::string name, double time_limit, std::vector<int64_t> layers,
+             bool wants_final_norm) {
+            new (self) PythonDrafter(std::move(name), time_limit,
+                                     {.layers = std::move(layers), .final_norm = wants_final_norm});
+          },
+          "name"_a, "time_limit"_a, "feature_layers"_a, "wants_final_norm"_a)
       .def("next_job", &PythonDrafter::next_job)
       .def("answer", &PythonDrafter::answer, "answers"_a)
       .def("fail", &PythonDrafter::fail, "message"_a)

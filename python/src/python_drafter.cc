@@ -40,8 +40,20 @@ Status grow(const PythonDrafter::Answer& answer, TokenTree& tree) {
 
 }  // namespace
 
-PythonDrafter::PythonDrafter(std::string name, double time_limit_s)
-    : traits_{.name = std::move(name)}, time_limit_s_(time_limit_s) {}
+PythonDrafter::PythonDrafter(std::string name, double time_limit_s, FeatureTaps features)
+    : traits_{.name = std::move(name), .features = std::move(features)}, time_limit_s_(time_limit_s) {}
+
+nb::tuple PythonDrafter::tuple_of(Item& item) const {
+  nb::object features = nb::none();
+  const auto taps = static_cast<size_t>(traits_.features.count());
+  if (taps > 0) {
+    const size_t hidden = static_cast<size_t>(item.features.size) / taps;
+    const size_t tokens = hidden == 0 ? 0 : item.features.numbers.size() / (taps * hidden);
+    features = array_of(std::move(item.features.numbers), {tokens, taps, hidden});
+  }
+  return nb::make_tuple(item.sequence, item.is_new, ids_of(item.tokens), item.prompt_length, item.accepted,
+                        item.max_draft_len, item.max_nodes, item.features.first, features);
+}
 
 nb::object PythonDrafter::next_job() {
   Job job;
@@ -57,10 +69,7 @@ nb::object PythonDrafter::next_job() {
   }
   if (job.items.empty()) return nb::none();
   nb::list items, ended;
-  for (const Item& item : job.items) {
-    items.append(nb::make_tuple(item.sequence, item.is_new, ids_of(item.tokens), item.prompt_length,
-                                item.accepted, item.max_draft_len, item.max_nodes));
-  }
+  for (Item& item : job.items) items.append(tuple_of(item));
   for (const uint64_t sequence : job.ended) ended.append(sequence);
   return nb::make_tuple(items, ended);
 }
@@ -94,6 +103,17 @@ void PythonDrafter::observe(uint64_t sequence, const TokenTree&, const Verdict& 
   known_[sequence].accepted = static_cast<int64_t>(verdict.path.size()) - 1;
 }
 
+void PythonDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  if (is_out()) return;
+  for (const CommittedFeatures& one : committed) {
+    Features& features = known_[one.sequence].features;
+    if (features.numbers.empty()) features.first = one.first;
+    features.size = one.size;
+    for (size_t i = 0; i < one.rows.size(); ++i)
+      features.numbers.insert(features.numbers.end(), one.at(i).begin(), one.at(i).end());
+  }
+}
+
 void PythonDrafter::end(uint64_t sequence) {
   known_.erase(sequence);
   ended_.push_back(sequence);
@@ -111,7 +131,8 @@ PythonDrafter::Job PythonDrafter::job_for(std::span<const DraftRequest> requests
                          .prompt_length = request.prompt_length,
                          .accepted = std::exchange(known.accepted, 0),
                          .max_draft_len = request.max_draft_len,
-                         .max_nodes = request.max_nodes});
+                         .max_nodes = request.max_nodes,
+                         .features = std::exchange(known.features, {})});
     known.tokens = request.tokens.size();
   }
   return job;

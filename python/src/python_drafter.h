@@ -23,11 +23,12 @@ class PythonDrafter final : public Drafter {
   // probabilities: 1.
   using Answer = std::tuple<std::vector<TokenId>, std::vector<int>, std::vector<double>>;
 
-  PythonDrafter(std::string name, double time_limit_s);
+  PythonDrafter(std::string name, double time_limit_s, FeatureTaps features);
 
   // For the thread of the drafter, which asks for a job, and then answers it or says why it cannot. A job is
   // (items, ended): an item is (sequence, is new, new tokens, prompt length, accepted tokens of the last
-  // draft, levels, nodes); `ended` are sequences. None: the engine is closed.
+  // draft, levels, nodes, first token with new features, features [tokens, taps, hidden size] or None);
+  // `ended` are sequences. None: the engine is closed.
   nanobind::object next_job();
   void answer(std::vector<Answer> answers);
   void fail(std::string message);
@@ -41,9 +42,16 @@ class PythonDrafter final : public Drafter {
   void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
   void end(uint64_t sequence) override;
 
  private:
+  // Features of tokens that follow one another.
+  struct Features {
+    int first = 0;               // token
+    std::vector<float> numbers;  // [tokens, size]
+    int64_t size = 0;
+  };
   struct Item {
     uint64_t sequence = 0;
     bool is_new = false;
@@ -52,6 +60,7 @@ class PythonDrafter final : public Drafter {
     int64_t accepted = 0;
     int max_draft_len = 0;
     int max_nodes = 0;
+    Features features;  // since the last job
   };
   struct Job {
     std::vector<Item> items;
@@ -61,8 +70,10 @@ class PythonDrafter final : public Drafter {
   struct Known {
     size_t tokens = 0;
     int64_t accepted = 0;
+    Features features;  // that it does not know yet
   };
 
+  nanobind::tuple tuple_of(Item& item) const;
   Job job_for(std::span<const DraftRequest> requests);
   Status stop_waiting();
   void reply(std::vector<Answer> answers, std::string error);

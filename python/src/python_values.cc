@@ -14,7 +14,7 @@ namespace outrider::py {
 namespace {
 
 template <typename T>
-nb::object array_of(std::vector<T> values, std::vector<size_t> shape) {
+nb::object new_array(std::vector<T> values, std::vector<size_t> shape) {
   auto* kept = new std::vector<T>(std::move(values));
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
@@ -32,9 +32,9 @@ void add_logprobs(nb::dict& dict, const std::string& prefix, std::span<const Tok
     for (size_t j = 0; j < tokens[i].top.size(); ++j)
       std::tie(ids[i * k + j], top[i * k + j]) = tokens[i].top[j];
   }
-  dict[(prefix + "logprobs").c_str()] = array_of(std::move(logprobs), {tokens.size()});
-  dict[(prefix + "top_token_ids").c_str()] = array_of(std::move(ids), {tokens.size(), k});
-  dict[(prefix + "top_logprobs").c_str()] = array_of(std::move(top), {tokens.size(), k});
+  dict[(prefix + "logprobs").c_str()] = new_array(std::move(logprobs), {tokens.size()});
+  dict[(prefix + "top_token_ids").c_str()] = new_array(std::move(ids), {tokens.size(), k});
+  dict[(prefix + "top_logprobs").c_str()] = new_array(std::move(top), {tokens.size(), k});
 }
 
 nb::dict statistics_of(const SpeculationStats& stats) {
@@ -96,6 +96,10 @@ PyObject* exception_for(ErrorKind kind) {
 
 }  // namespace
 
+nb::object array_of(std::vector<float> values, std::vector<size_t> shape) {
+  return new_array(std::move(values), std::move(shape));
+}
+
 nb::object text_of(std::string_view text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
@@ -129,7 +133,7 @@ nb::dict completion_of(const Completion& completion, std::span<const StepTrace> 
   timing["decode_ms"] = completion.decode_ms;
   dict["metrics"] = timing;
   if (!completion.embedding.empty())
-    dict["embedding"] = array_of(completion.embedding, {completion.embedding.size()});
+    dict["embedding"] = new_array(completion.embedding, {completion.embedding.size()});
   dict["speculation"] = statistics_of(completion.speculation);
   nb::list traced;
   for (const StepTrace& step : steps) traced.append(step_of(step));

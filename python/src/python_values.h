@@ -20,6 +20,9 @@ nb::object text_of(std::string_view text);
 nb::list ids_of(std::span<const TokenId> tokens);
 nb::list origins_of(std::span<const TokenOrigin> origins);
 
+// A numpy array of float32 of that shape; it owns the numbers.
+nb::object array_of(std::vector<float> values, std::vector<size_t> shape);
+
 nb::dict completion_of(const Completion& completion, std::span<const StepTrace> steps);
 nb::dict info_of(const EngineInfo& info);
 nb::dict status_of_engine(const EngineStatus& status);

@@ -4,6 +4,7 @@
 import statistics
 import time
 
+import numpy
 import pytest
 from conftest import PROMPT
 from outrider import LLM, BaseResourceManager, Drafter, SamplingParams, UserProvidedDecodingConfig
@@ -81,6 +82,62 @@ def test_a_drafter_that_hangs_is_not_asked_again(work, plain_tokens):
     assert output.token_ids == plain_tokens(max_tokens=24)
     assert drafter.calls == 1 and output.speculation.draft_failures == 1
     assert time.monotonic() - start < 4
+
+
+class Watching(PromptLookup):
+    """Keeps the states of all tokens by request."""
+
+    feature_layers = (0, 2)
+    wants_final_norm = True
+
+    def __init__(self):
+        super().__init__(max_draft_len=3)
+        self.tokens, self.states = {}, {}
+
+    def prepare_draft_tokens(self, scheduled_requests, resource_manager=None):
+        for request in scheduled_requests.generation_requests:
+            known = self.states.setdefault(request.request_id, [])
+            assert request.new_features.dtype == numpy.float32
+            assert request.features_begin == len(known)
+            known.extend(request.new_features)
+            assert len(known) == len(request.tokens) - 1
+            self.tokens[request.request_id] = list(request.tokens)
+        super().prepare_draft_tokens(scheduled_requests, resource_manager)
+
+
+def watch(prompts, **params):
+    """Outputs, and by prompt the tokens and states that the drafter saw."""
+    drafter = Watching()
+    config = UserProvidedDecodingConfig(max_draft_len=3, drafter=drafter)
+    with LLM("builtin", speculative_config=config) as llm:
+        outputs = llm.generate(prompts, SamplingParams(max_tokens=24, **params))
+    seen = [(drafter.tokens[key], numpy.array(drafter.states[key])) for key in sorted(drafter.tokens)]
+    return [output.outputs[0].token_ids for output in outputs], seen
+
+
+@pytest.mark.parametrize("params", [{}, {"temperature": 0.9, "seed": 5}])
+def test_a_drafter_may_read_the_states_of_the_model(params, plain_tokens):
+    prompts = [PROMPT, PROMPT + " three"]
+    (first, _), seen = watch(prompts, **params)
+    assert first == plain_tokens(max_tokens=24, **params)
+    for prompt, (tokens, states) in zip(prompts, seen):
+        assert states.shape[1] == 3 and states.shape[0] >= len(tokens) - 1
+        alone = watch([prompt], **params)[1][0]
+        assert alone[0] == tokens and numpy.array_equal(alone[1], states)  # bit for bit
+        # The stream that enters the first layer is the token's embedding, whatever comes before it.
+        rows = {}
+        for token, state in zip(tokens, states):
+            assert numpy.array_equal(rows.setdefault(token, state[0]), state[0])
+        assert len({row.tobytes() for row in rows.values()}) == len(rows)
+        assert not numpy.array_equal(states[:, 0], states[:, 1])
+        assert numpy.isfinite(states).all()
+
+
+def test_layers_that_the_model_has_not_are_refused():
+    drafter = Watching()
+    drafter.feature_layers = (0, 1000)
+    with pytest.raises(ValueError, match="learns from layer 1000 of the target; expected rising layers from 0 to"):
+        LLM("builtin", speculative_config=UserProvidedDecodingConfig(drafter=drafter))
 
 
 class Tree(Drafter):

@@ -1,14 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/callback_drafter.h"
 
+#include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "capi/status.h"
 
 namespace outrider {
+namespace {
+
+constexpr size_t kFirstSize = offsetof(outrider_drafter, feature_layers);  // of version 0.1
+
+FeatureTaps taps_of(const outrider_drafter& drafter) {
+  const std::span layers(drafter.feature_layers, drafter.feature_layer_count);
+  return {.layers = {layers.begin(), layers.end()}, .final_norm = drafter.wants_final_norm};
+}
+
+// The drafter of a program of any version.
+Result<outrider_drafter> checked_drafter(const outrider_drafter& given) {
+  if (given.size != kFirstSize && given.size != sizeof(outrider_drafter)) {
+    return usage_error("expected a drafter of size " + std::to_string(sizeof(outrider_drafter)) + ", found " +
+                       std::to_string(given.size) + "; set size to sizeof(outrider_drafter)");
+  }
+  outrider_drafter drafter = {};
+  std::memcpy(&drafter, &given, given.size);
+  if (drafter.draft == nullptr) return usage_error("expected a draft function in the drafter, found none");
+  if (drafter.feature_layers == nullptr && drafter.feature_layer_count > 0)
+    return usage_error("expected feature_layers of the drafter, found a null pointer");
+  const bool wants_features = drafter.feature_layer_count > 0 || drafter.wants_final_norm;
+  if (wants_features != (drafter.absorb != nullptr))
+    return usage_error("expected feature_layers or wants_final_norm of the drafter together with absorb");
+  return drafter;
+}
+
+}  // namespace
 
 CallbackDrafter::CallbackDrafter(const outrider_drafter& functions)
-    : functions_(functions), traits_{.name = functions.name == nullptr ? "user" : functions.name} {}
+    : functions_(functions),
+      traits_{.name = functions.name == nullptr ? "user" : functions.name, .features = taps_of(functions)} {}
 
 CallbackDrafter::~CallbackDrafter() {
   if (functions_.destroy != nullptr) functions_.destroy(functions_.user);
@@ -45,6 +75,25 @@ void CallbackDrafter::observe(uint64_t sequence, const TokenTree&, const Verdict
                      verdict.tokens.size());
 }
 
+void CallbackDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  features_.clear();
+  rows_.clear();
+  size_t count = 0;
+  for (const CommittedFeatures& one : committed) count += one.rows.size();
+  rows_.reserve(count);  // the pointers stay valid
+  for (const CommittedFeatures& one : committed) {
+    features_.push_back({.sequence = one.sequence,
+                         .tokens = one.tokens.data(),
+                         .token_count = one.tokens.size(),
+                         .first = static_cast<size_t>(one.first),
+                         .count = one.rows.size(),
+                         .features = rows_.data() + rows_.size(),
+                         .size = static_cast<size_t>(one.size)});
+    for (size_t i = 0; i < one.rows.size(); ++i) rows_.push_back(one.at(i).data());
+  }
+  functions_.absorb(functions_.user, features_.data(), features_.size());
+}
+
 void CallbackDrafter::end(uint64_t sequence) {
   if (functions_.end != nullptr) functions_.end(functions_.user, sequence);
 }
@@ -65,14 +114,8 @@ int outrider_tree_add(outrider_tree* tree, int parent, int32_t token, double pro
 
 outrider_status outrider_options_set_drafter(outrider_options* options, const outrider_drafter* drafter) {
   return outrider::status_of([&]() -> outrider::Status {
-    if (drafter->size != sizeof(outrider_drafter)) {
-      return outrider::usage_error("expected a drafter of size " + std::to_string(sizeof(outrider_drafter)) +
-                                   ", found " + std::to_string(drafter->size) +
-                                   "; set size to sizeof(outrider_drafter)");
-    }
-    if (drafter->draft == nullptr)
-      return outrider::usage_error("expected a draft function in the drafter, found none");
-    options->drafter = std::make_shared<outrider::CallbackDrafter>(*drafter);
+    OUTRIDER_TRY(const outrider_drafter checked, outrider::checked_drafter(*drafter));
+    options->drafter = std::make_shared<outrider::CallbackDrafter>(checked);
     return {};
   });
 }

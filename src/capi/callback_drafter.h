@@ -12,7 +12,7 @@ namespace outrider {
 // A drafter made of the functions of a C program.
 class CallbackDrafter final : public Drafter {
  public:
-  // Precondition: there is a draft function.
+  // Precondition: there is a draft function, and an absorb function where features are wanted.
   explicit CallbackDrafter(const outrider_drafter& functions);
   ~CallbackDrafter() override;
   CallbackDrafter(const CallbackDrafter&) = delete;
@@ -22,6 +22,7 @@ class CallbackDrafter final : public Drafter {
   void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
   void end(uint64_t sequence) override;
 
  private:
@@ -31,6 +32,8 @@ class CallbackDrafter final : public Drafter {
   std::vector<outrider_draft_request> requests_;
   std::vector<outrider_tree> trees_;
   std::vector<outrider_tree*> tree_pointers_;
+  std::vector<outrider_features> features_;
+  std::vector<const float*> rows_;  // of all sequences, one after the other
 };
 
 }  // namespace outrider

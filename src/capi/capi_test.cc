@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -214,7 +216,11 @@ outrider_drafter functions_of(TestDrafter& drafter) {
           .begin = [](void* user, uint64_t, const int32_t*, size_t) { kNote(user, "begin"); },
           .observe = [](void* user, uint64_t, size_t, const int32_t*, size_t) { kNote(user, "observe"); },
           .end = [](void* user, uint64_t) { kNote(user, "end"); },
-          .destroy = [](void* user) { kNote(user, "destroy"); }};
+          .destroy = [](void* user) { kNote(user, "destroy"); },
+          .feature_layers = nullptr,
+          .feature_layer_count = 0,
+          .wants_final_norm = false,
+          .absorb = nullptr};
 }
 
 TEST(CApi, ADrafterCannotChangeTheOutput) {
@@ -245,6 +251,89 @@ TEST(CApi, ADrafterCannotChangeTheOutput) {
     EXPECT_EQ(drafter.calls.front(), "begin");
     EXPECT_EQ(drafter.calls.back(), "destroy");
   }
+}
+
+// Keeps the states of the tokens that it is told of; drafts the last token again.
+struct Reader {
+  std::vector<int32_t> tokens;  // with states
+  std::vector<std::vector<float>> states = {};
+  bool is_in_order = true;
+};
+
+outrider_drafter functions_of(Reader& reader, const std::vector<int64_t>& layers) {
+  return {
+      .size = sizeof(outrider_drafter),
+      .name = "Reader",
+      .user = &reader,
+      .draft =
+          [](void* user, const outrider_draft_request* requests, outrider_tree* const* trees, size_t count) {
+            for (size_t i = 0; i < count; ++i) {
+              const outrider_draft_request& asked = requests[i];
+              auto& reader = *static_cast<Reader*>(user);
+              reader.is_in_order = reader.is_in_order && reader.states.size() + 1 == asked.token_count;
+              outrider_tree_add(trees[i], 0, asked.tokens[asked.token_count - 1], 1);
+            }
+            return 0;
+          },
+      .begin = nullptr,
+      .observe = nullptr,
+      .end = nullptr,
+      .destroy = nullptr,
+      .feature_layers = layers.data(),
+      .feature_layer_count = layers.size(),
+      .wants_final_norm = true,
+      .absorb =
+          [](void* user, const outrider_features* features, size_t count) {
+            auto& reader = *static_cast<Reader*>(user);
+            for (size_t i = 0; i < count; ++i) {
+              const outrider_features& one = features[i];
+              reader.is_in_order = reader.is_in_order && one.first == reader.states.size() &&
+                                   one.first + one.count < one.token_count;
+              for (size_t j = 0; j < one.count; ++j) {
+                reader.tokens.push_back(one.tokens[one.first + j]);
+                reader.states.emplace_back(one.features[j], one.features[j] + one.size);
+              }
+            }
+          }};
+}
+
+TEST(CApi, ADrafterMayReadTheModelsStates) {
+  Reader reader;
+  const std::vector<int64_t> layers = {0, 1};
+  const outrider_drafter functions = functions_of(reader, layers);
+  const EngineHandle engine = open_c({{"speculative_config.max_draft_len", "2"}}, &functions);
+  ASSERT_NE(engine, nullptr) << outrider_last_error();
+  EXPECT_EQ(tokens_of(complete(engine, kGreedy)), plain(0).tokens);
+  EXPECT_TRUE(reader.is_in_order);
+  ASSERT_GT(reader.states.size(), plain(0).tokens.size());
+  // The stream that enters the first layer is the token's embedding, whatever comes before it.
+  const size_t hidden_size = reader.states.front().size() / 3;
+  std::map<int32_t, std::vector<float>> embeddings;
+  for (size_t i = 0; i < reader.states.size(); ++i) {
+    const std::vector<float> first(reader.states[i].begin(),
+                                   reader.states[i].begin() + static_cast<std::ptrdiff_t>(hidden_size));
+    EXPECT_EQ(embeddings.try_emplace(reader.tokens[i], first).first->second, first);
+  }
+  EXPECT_GT(embeddings.size(), size_t{1});
+}
+
+TEST(CApi, ADrafterThatReadsStatesIsChecked) {
+  Reader reader;
+  const std::vector<int64_t> layers = {0, 1000};
+  outrider_drafter functions = functions_of(reader, layers);
+  EXPECT_EQ(open_c({}, &functions), nullptr);
+  EXPECT_NE(std::string(outrider_last_error()).find("learns from layer 1000 of the target"),
+            std::string::npos);
+  outrider_options* options = outrider_options_new();
+  functions.absorb = nullptr;
+  EXPECT_EQ(outrider_options_set_drafter(options, &functions), OUTRIDER_ERROR_USAGE);
+  EXPECT_NE(std::string(outrider_last_error()).find("together with absorb"), std::string::npos);
+  functions.feature_layers = nullptr;
+  EXPECT_EQ(outrider_options_set_drafter(options, &functions), OUTRIDER_ERROR_USAGE);
+  // A program of version 0.1 knows nothing of them.
+  functions.size = offsetof(outrider_drafter, feature_layers);
+  EXPECT_EQ(outrider_options_set_drafter(options, &functions), OUTRIDER_OK);
+  outrider_options_free(options);
 }
 
 TEST(CApi, ErrorsAreOneLineOfTheThread) {

@@ -142,6 +142,9 @@ struct RequestAdapter {
   std::optional<double> scale = {};  // unset: AdapterSource::scale
 };
 
+// tokens: prompt and output before the next token.
+using LogitsFunction = std::function<Status(std::span<const TokenId> tokens, std::span<float> logits)>;
+
 struct Request {
   static constexpr int kMaxLogprobs = 20;
 
@@ -180,6 +183,10 @@ struct Request {
   bool is_background = false;
   // Masks the target's distribution and prunes drafts. No other request may use the same object.
   std::shared_ptr<TokenConstraint> constraint = {};
+  // Changes the logits of the next token, [vocab size], before penalties and temperature and after the masks;
+  // drafts do not know of it. Output is exact if it depends on its arguments only. An error ends the request
+  // (FinishReason::kError).
+  LogitsFunction logits_function = {};
 };
 
 // Natural log-probabilities of the target itself, before temperature, penalties, truncation and masks.
@@ -193,7 +200,7 @@ enum class FinishReason : uint8_t {
   kStop,
   kLength,
   kCancelled,
-  kError,  // a step threw: no memory, or weights that could not be read
+  kError,  // a step threw (no memory, or weights that could not be read), or Request::logits_function failed
 };
 std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled", "error"
 

@@ -188,6 +188,16 @@ outrider_status outrider_request_set(outrider_request* request, const char* name
 outrider_status outrider_request_set_list(outrider_request* request, const char* name,
                                           const char* const* values, size_t count);
 
+// Changes the logits of the next token, [vocab_size], before penalties and temperature; `tokens` are prompt
+// and output before it. Output is exact if the change depends on the arguments only. Any result but 0 ends
+// the request with the finish reason "error".
+typedef int (*outrider_logits_function)(void* user, const int32_t* tokens, size_t token_count, float* logits,
+                                        size_t vocab_size);
+
+// Lets a function change the logits of the request; NULL: none does.
+outrider_status outrider_request_set_logits_function(outrider_request* request,
+                                                     outrider_logits_function function, void* user);
+
 // New output of a running request.
 typedef struct outrider_progress {
   uint64_t request;

@@ -108,8 +108,9 @@ class _Engine(OfProcess):
         check_process(self.process)
         self._commands.put(function)
 
-    def submit(self, prompt: List[int], parameters: list, is_traced: bool, sink: Callable[[tuple], None]) -> int:
-        request = self.native.submit(prompt, parameters, is_traced)
+    def submit(self, prompt: List[int], parameters: list, is_traced: bool, logits_function: Optional[Callable],
+               sink: Callable[[tuple], None]) -> int:
+        request = self.native.submit(prompt, parameters, is_traced, logits_function)
         self._sinks[request] = sink
         return request
 
@@ -269,7 +270,7 @@ class LLM:
             for index in range(params.n):
                 own = parameters if params.n == 1 else [*parameters, ("sample_index", [str(index)])]
                 sink = lambda update, index=index: output._put(update[0] if len(update) == 1 else (index, *update))
-                requests.append(engine.submit(ids, own, trace, sink))
+                requests.append(engine.submit(ids, own, trace, params.logits_function(), sink))
             return requests
 
         requests = engine.call(submit)

@@ -3,11 +3,19 @@
 
 import dataclasses
 import json
+import logging
 import operator
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from outrider._options import as_text
 from outrider.lib import _engine
+
+if TYPE_CHECKING:
+    import numpy
+
+    LogitsProcessor = Callable[[numpy.ndarray, numpy.ndarray], Optional[numpy.ndarray]]
+
+log = logging.getLogger("outrider")
 
 # Arguments of other systems that change nothing here, with the values that they may have.
 _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
@@ -96,6 +104,10 @@ class SamplingParams:
         methods: the names of the drafters that draft, among the drafters that the engine was opened with.
         prediction: text, or token ids, that much of the output should repeat, such as the file to be edited:
             drafts come from it.
+        logits_processor: a function, or a list of them, that is given the tokens so far (numpy, int32) and the logits
+            of the next one (numpy, float32 [vocabulary]), before penalties and temperature. It changes the logits in
+            place or returns others. Text is exact if nothing else decides the change. If it raises, the request
+            ends with the reason "error". logits_processors is the same.
         adapters: names of the LoRA adapters to use, each perhaps with ":SCALE" behind it; none of them where the
             list is empty. Without it the engine's defaults.
     """
@@ -141,6 +153,7 @@ class SamplingParams:
     methods: Optional[Sequence[str]] = None
     prediction: Union[str, Sequence[int], None] = None
     adapters: Union[str, Sequence[str], None] = None
+    logits_processor: "Union[LogitsProcessor, Sequence[LogitsProcessor], None]" = None
 
     def __init__(self, **arguments: Any) -> None:
         names = {field.name: field.default for field in dataclasses.fields(self)}
@@ -155,9 +168,35 @@ class SamplingParams:
         check_whole("truncate_prompt_tokens", self.truncate_prompt_tokens)
         if self.guided_decoding is not None and not isinstance(self.guided_decoding, GuidedDecodingParams):
             raise ValueError(f"guided_decoding: expected GuidedDecodingParams, found {self.guided_decoding!r}")
+        if not all(callable(processor) for processor in self._processors()):
+            raise ValueError(f"logits_processor: expected functions, found {self.logits_processor!r}")
         for name, values in self.parameters(lambda text: [0]):
             if name != "structured_outputs":  # a grammar is read with the model's tokens
                 _engine.check_parameter(name, values)
+
+    def logits_function(self) -> "Optional[Callable[[numpy.ndarray, numpy.ndarray], None]]":
+        """The logits processors as one function, which changes the logits in place."""
+        processors = self._processors()
+        if not processors:
+            return None
+
+        def change(token_ids: "numpy.ndarray", logits: "numpy.ndarray") -> None:
+            try:
+                for processor in processors:
+                    changed = processor(token_ids, logits)
+                    if changed is not None:
+                        logits[:] = changed
+            except Exception:
+                log.warning("a logits processor failed, which ends its request", exc_info=True)
+                raise
+
+        return change
+
+    def _processors(self) -> list:
+        one_or_more = self.logits_processor
+        if one_or_more is None:
+            return []
+        return list(one_or_more) if isinstance(one_or_more, (list, tuple)) else [one_or_more]
 
     def parameters(self, encode: Callable[[str], List[int]]) -> List[Tuple[str, List[str]]]:
         """The parameters as the engine reads them; `encode` turns a text into token ids."""
@@ -216,7 +255,8 @@ def _ours(arguments: Dict[str, Any]) -> Dict[str, Any]:
         arguments["ignore_eos"] = True
     elif end is not None:
         arguments["stop_token_ids"] = [*(arguments.get("stop_token_ids") or []), end]
-    for theirs, ours in (("bad_words", "bad"), ("structured_outputs", "guided_decoding")):
+    for theirs, ours in (("bad_words", "bad"), ("structured_outputs", "guided_decoding"),
+                         ("logits_processors", "logits_processor")):
         if theirs in arguments:
             arguments.setdefault(ours, arguments.pop(theirs))
     return arguments

@@ -76,7 +76,8 @@ void bind_drafter(nb::module_& module) {
 void bind_engine(nb::module_& module) {
   nb::class_<PythonEngine>(module, "Engine")
       .def_static("open", &PythonEngine::open, "options"_a, "drafter"_a.none())
-      .def("submit", &PythonEngine::submit, "prompt"_a, "parameters"_a, "is_traced"_a)
+      .def("submit", &PythonEngine::submit, "prompt"_a, "parameters"_a, "is_traced"_a,
+           "logits_function"_a.none())
       .def("cancel", &PythonEngine::cancel, "request"_a)
       .def("step", &PythonEngine::step)
       .def("chat_prompt", &PythonEngine::chat_prompt, "body"_a, "chat_template"_a)

@@ -26,7 +26,7 @@ class PythonDrafter final : public Drafter {
   PythonDrafter(std::string name, double time_limit_s, FeatureTaps features);
 
   // For the thread of the drafter, which asks for a job, and then answers it or says why it cannot. A job is
-  // (items, ended): an item is (sequence, is new, new tokens, prompt length, accepted tokens of the last
+  // (items, ended). An item is (sequence, is new, new tokens, prompt length, accepted tokens of the last
   // draft, levels, nodes, first token with new features, features [tokens, taps, hidden size] or None);
   // `ended` are sequences. None: the engine is closed.
   nanobind::object next_job();

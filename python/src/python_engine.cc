@@ -36,9 +36,11 @@ std::unique_ptr<PythonEngine> PythonEngine::open(const Options& options,
   return std::unique_ptr<PythonEngine>(new PythonEngine(value_of(*std::move(opened))));
 }
 
-uint64_t PythonEngine::submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced) {
+uint64_t PythonEngine::submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced,
+                              nb::object logits_function) {
   Request request = opened_.request;
   request.prompt = std::move(prompt);
+  if (!logits_function.is_none()) request.logits_function = logits_function_of(std::move(logits_function));
   std::string form;
   for (const auto& [name, values] : parameters) {
     if (name == "structured_outputs") {

@@ -28,8 +28,10 @@ class PythonEngine {
   static std::unique_ptr<PythonEngine> open(const Options& options, std::shared_ptr<PythonDrafter> drafter);
 
   // `parameters` are set_parameter()'s, "structured_outputs", and "pooling", which wants the completion's
-  // embedding. With `is_traced` the completion has the trees of all steps.
-  uint64_t submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced);
+  // embedding. With `is_traced` the completion has the trees of all steps. `logits_function`: see
+  // logits_function_of(), or None.
+  uint64_t submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced,
+                  nanobind::object logits_function);
   void cancel(uint64_t id) { opened_.engine->cancel(id); }
 
   // One step without the GIL. Gives its events: (request, new text, new tokens, their origins, completion or

@@ -7,7 +7,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace outrider::py {
@@ -98,6 +100,29 @@ PyObject* exception_for(ErrorKind kind) {
 
 nb::object array_of(std::vector<float> values, std::vector<size_t> shape) {
   return new_array(std::move(values), std::move(shape));
+}
+
+nb::object array_of(std::vector<TokenId> values, std::vector<size_t> shape) {
+  return new_array(std::move(values), std::move(shape));
+}
+
+LogitsFunction logits_function_of(nb::object function) {
+  // The engine's thread, which has no GIL, may be the last one that has it.
+  const std::shared_ptr<nb::object> kept(new nb::object(std::move(function)), [](nb::object* object) {
+    const nb::gil_scoped_acquire acquire;
+    delete object;
+  });
+  return [kept](std::span<const TokenId> tokens, std::span<float> logits) -> Status {
+    const nb::gil_scoped_acquire acquire;
+    try {
+      const nb::object changed = array_of(std::vector<float>(logits.begin(), logits.end()), {logits.size()});
+      (*kept)(array_of(std::vector<TokenId>(tokens.begin(), tokens.end()), {tokens.size()}), changed);
+      std::copy_n(nb::cast<nb::ndarray<const float>>(changed).data(), logits.size(), logits.begin());
+      return {};
+    } catch (const std::exception& error) {
+      return input_error(error.what());
+    }
+  };
 }
 
 nb::object text_of(std::string_view text) {

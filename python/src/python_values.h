@@ -20,8 +20,12 @@ nb::object text_of(std::string_view text);
 nb::list ids_of(std::span<const TokenId> tokens);
 nb::list origins_of(std::span<const TokenOrigin> origins);
 
-// A numpy array of float32 of that shape; it owns the numbers.
+// A numpy array of that shape, which owns the numbers.
 nb::object array_of(std::vector<float> values, std::vector<size_t> shape);
+nb::object array_of(std::vector<TokenId> values, std::vector<size_t> shape);
+
+// A function of Python that gets the tokens and changes the logits, both as numpy arrays, in place.
+LogitsFunction logits_function_of(nb::object function);
 
 nb::dict completion_of(const Completion& completion, std::span<const StepTrace> steps);
 nb::dict info_of(const EngineInfo& info);

@@ -336,6 +336,33 @@ TEST(CApi, ADrafterThatReadsStatesIsChecked) {
   outrider_options_free(options);
 }
 
+TEST(CApi, AFunctionMayChangeTheLogits) {
+  const auto only = [](void* user, const int32_t* tokens, size_t count, float* logits, size_t vocab_size) {
+    for (size_t i = 0; i < vocab_size; ++i) logits[i] = i == count % 7 + 20 ? 1 : -INFINITY;
+    return tokens[count - 1] == *static_cast<int32_t*>(user) ? 3 : 0;
+  };
+  const EngineHandle engine = open_c({{"speculative", "ngram,max_draft_len=3,policy=fixed"}});
+  ASSERT_NE(engine, nullptr) << outrider_last_error();
+  const RequestHandle request(outrider_request_new(engine.get()));
+  ASSERT_EQ(outrider_request_set_prompt(request.get(), kTestPrompt.data(), kTestPrompt.size()), OUTRIDER_OK);
+  ASSERT_EQ(outrider_request_set(request.get(), "max_tokens", "6"), OUTRIDER_OK);
+  for (int32_t last : {-1, 20, 26}) {
+    ASSERT_EQ(outrider_request_set_logits_function(request.get(), only, &last), OUTRIDER_OK);
+    outrider_completion* done = nullptr;
+    ASSERT_EQ(outrider_generate(engine.get(), request.get(), nullptr, nullptr, &done), OUTRIDER_OK);
+    const CompletionHandle completion(done);
+    const std::vector<int32_t> expected = last < 0     ? std::vector{25, 26, 20, 21, 22, 23}
+                                          : last == 20 ? std::vector{25, 26, 20}
+                                                       : std::vector{25, 26};
+    EXPECT_EQ(tokens_of(completion), expected);
+    EXPECT_STREQ(outrider_completion_finish_reason(completion.get()), last < 0 ? "length" : "error");
+  }
+  ASSERT_EQ(outrider_request_set_logits_function(request.get(), nullptr, nullptr), OUTRIDER_OK);
+  outrider_completion* done = nullptr;
+  ASSERT_EQ(outrider_generate(engine.get(), request.get(), nullptr, nullptr, &done), OUTRIDER_OK);
+  EXPECT_NE(tokens_of(CompletionHandle(done)), (std::vector{25, 26, 20, 21, 22, 23}));
+}
+
 TEST(CApi, ErrorsAreOneLineOfTheThread) {
   EXPECT_EQ(open_c({{"max_bach", "4"}}), nullptr);
   EXPECT_STREQ(outrider_last_error(), "options: unknown key 'max_bach'; did you mean 'max_batch'?");

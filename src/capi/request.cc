@@ -92,6 +92,22 @@ outrider_status outrider_request_set_list(outrider_request* request, const char*
   });
 }
 
+outrider_status outrider_request_set_logits_function(outrider_request* request,
+                                                     outrider_logits_function function, void* user) {
+  return outrider::status_of([&] {
+    outrider::LogitsFunction& kept = request->request.logits_function;
+    kept = nullptr;
+    if (function == nullptr) return outrider::Status();
+    kept = [function, user](std::span<const outrider::TokenId> tokens,
+                            std::span<float> logits) -> outrider::Status {
+      const int result = function(user, tokens.data(), tokens.size(), logits.data(), logits.size());
+      if (result == 0) return {};
+      return outrider::input_error("the logits function returned " + std::to_string(result) + ", expected 0");
+    };
+    return outrider::Status();
+  });
+}
+
 outrider_status outrider_submit(outrider_engine* engine, const outrider_request* request,
                                 outrider_progress_callback callback, void* user, uint64_t* id) {
   return outrider::status_of([&]() -> outrider::Status {

@@ -302,6 +302,7 @@ std::vector<Completion> run_engine(Engine& engine, const Workload& workload, con
     request.max_tokens = workload.max_tokens;
     request.ignore_eos = workload.ignore_eos;
     request.sampling = workload.sampling;
+    request.logits_function = workload.logits_function;
     request.sampling.seed += i;
     request.logprobs = workload.logprobs;
     if (!workload.predictions.empty()) request.prediction = workload.predictions[i];

@@ -76,6 +76,7 @@ struct Workload {
   std::string target = default_target();
   std::vector<std::vector<TokenId>> token_prompts = {};  // come after `prompts`
   std::vector<std::vector<TokenId>> predictions = {};    // by prompt; empty: none
+  LogitsFunction logits_function = {};
 };
 
 // Token prompts for the small target. The last two begin like the first and find its pages; one is a single

@@ -38,7 +38,8 @@ struct SequenceStep {
   int states_row = 0;         // first of them among the rows with states
   // Filled in by verify; commit drops the nodes and tokens past the end of the sequence:
   Verdict verdict;           // valid where the plan decodes
-  bool is_dead_end = false;  // the constraint allows no token after the verdict's
+  bool is_dead_end = false;  // nothing allows a token after the verdict's
+  int failed_depth = -1;     // of the first node after which the request's function of logits failed
 
   // Whether a tree is drafted, and whether the drafter is asked for it; valid from reserve on.
   bool drafts() const { return plan.max_draft_len > 0 && !is_offered; }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "engine/guarded_call.h"
 #include "sampling/token_mask.h"
 
 namespace outrider {
@@ -15,6 +16,7 @@ void TargetWalk::start(Sequence& sequence, const TokenTree& tree, const LogitRow
   unused_ = unused;
   node_ = -1;
   state_ = sequence.constraint_state();
+  failed_depth_ = -1;
 }
 
 std::span<const float> TargetWalk::reach(int node) {
@@ -31,7 +33,19 @@ std::span<const float> TargetWalk::reach(int node) {
     row_ = masked_;
   }
   if (!unused_.empty()) leave_out_unused();
+  const LogitsFunction& function = sequence_->request().logits_function;
+  if (function && failed_depth_ < 0) call_function(function);
   return row_;
+}
+
+void TargetWalk::call_function(const LogitsFunction& function) {
+  if (row_.data() != masked_.data()) masked_.assign(row_.begin(), row_.end());
+  tokens_.assign(sequence_->tokens().begin(), sequence_->tokens().end());
+  tokens_.resize(tokens_.size() + static_cast<size_t>(tree_->depth(node_)));
+  size_t place = tokens_.size();
+  for (int node = node_; node > 0; node = tree_->parent(node)) tokens_[--place] = tree_->token(node);
+  if (!guarded([&] { return function(tokens_, masked_); }).ok()) failed_depth_ = tree_->depth(node_);
+  row_ = masked_;
 }
 
 void TargetWalk::leave_out_unused() {

@@ -52,7 +52,9 @@ void VerifyStage::verify_tree(SequenceStep& step, const LogitRows& logits) {
           .thinking = sequence.thinking()},
          step.verdict);
   walk_.finish();
-  step.is_dead_end = empty_node_ == step.verdict.path.back() && sequence.constraint() != nullptr;
+  step.failed_depth = walk_.failed_depth();
+  const bool may_allow_none = sequence.constraint() != nullptr || sequence.request().logits_function;
+  step.is_dead_end = empty_node_ == step.verdict.path.back() && may_allow_none;
   if (!step.is_dead_end) return;
   step.verdict.tokens.pop_back();
   step.verdict.origins.pop_back();

@@ -8,15 +8,16 @@
 
 namespace outrider {
 
-// Runs a call of a drafter and turns an exception into an error, because drafters may be user code.
+// Runs a call that only speed depends on, and turns an exception into an error: calls of drafters, which may
+// be user code, and the keeping of slots and prompts.
 template <typename Call>
 Status guarded(Call&& call) {
   try {
     return call();
   } catch (const std::exception& error) {
-    return input_error(std::string("the drafter threw: ") + error.what());
+    return input_error(std::string("it threw: ") + error.what());
   } catch (...) {
-    return input_error("the drafter threw an unknown exception");
+    return input_error("it threw an unknown exception");
   }
 }
 

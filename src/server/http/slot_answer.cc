@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <exception>
 #include <filesystem>
-#include <future>
-#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -90,23 +88,14 @@ ApiResult<std::string> run(Engine& engine, const SlotOrder& order) {
   return file_answer(order, *file, now_ms() - start_ms);
 }
 
-using Answer = std::promise<ApiResult<std::string>>;
-
-ApiResult<std::string> ask_engine(EngineLoop& engine, SlotOrder order) {
-  const auto answer = std::make_shared<Answer>();
-  std::future<ApiResult<std::string>> made = answer->get_future();
-  engine.post([answer, order = std::move(order)](Engine& opened) {
-    try {
-      answer->set_value(run(opened, order));
-    } catch (const std::exception& error) {
-      answer->set_value(ApiError{.status = 500, .type = "server_error", .message = error.what()});
-    }
+ApiResult<std::string> ask_engine(EngineLoop& engine, const SlotOrder& order) {
+  std::optional<ApiResult<std::string>> made;
+  const Status ran = engine.run_between_steps([&](Engine& opened) {
+    made = run(opened, order);
+    return Status();
   });
-  try {
-    return made.get();
-  } catch (const std::future_error&) {
-    return ApiError{.status = 503, .type = "server_error", .message = "the server is stopping"};
-  }
+  if (ran.ok()) return *std::move(made);
+  return ApiError{.status = 503, .type = "unavailable_error", .message = ran.error().message};
 }
 
 }  // namespace

@@ -161,6 +161,7 @@ struct ServerOptions {
   int max_connections_per_address = 2048;
   double drain_timeout = 30;               // seconds
   std::vector<std::string> no_log_routes;  // routes whose calls get no line in the log
+  std::filesystem::path audit_log;         // what operators and keys do; empty: it is not kept
   int64_t default_max_tokens = -1;  // output of a request that names no number; -1: rest of the context
   int64_t max_tokens_limit = 0;     // the most that a request may ask for; 0: the context's
   double request_timeout = 0;       // seconds; 0: none

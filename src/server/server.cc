@@ -57,6 +57,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .metrics = {},
           .quotas = nullptr,
           .traces = nullptr,
+          .audit = nullptr,
           .calls = LiveCalls(calls),
           .drafting = {},
           .workers = nullptr,
@@ -134,6 +135,9 @@ struct Server::Impl {
   void start_fleet();
   // Error: the address of the collector has another form.
   Status collect_traces();
+  // Opens the audit log, whose first line says where the server listens.
+  Status begin_audit(const std::string& url);
+  void audit(AuditRecord record) const;
   void on_failure(const Error& error);
   void on_drain();
   Connection::Task<void> drain();
@@ -141,6 +145,7 @@ struct Server::Impl {
   Connection::Task<void> take_signals();
   void reload();
   void reload_or_keep();
+  void reopen_audit_log();
   void read_keys();
   void read_certificate();
 
@@ -193,6 +198,7 @@ void Server::Impl::on_opened(ServedModel model) {
       static_cast<size_t>(std::max<int64_t>(machine_memory() - resident_memory(), 0)));
   service.phase = Phase::kReady;
   start_batches();
+  audit({.action = "model_loaded", .subject = parts.model_name});
   const std::string note = parts.ready_note && !parts.ready_note->empty() ? "; " + *parts.ready_note : "";
   log_event("ready", fmt::format("{} after {:.1f} s{}", parts.model_name,
                                  (now_ms() - service.started_ms) / 1e3, note));
@@ -209,6 +215,18 @@ Status Server::Impl::collect_traces() {
     if (failure != nullptr) log_failure("traces_failed", failure);
   });
   return {};
+}
+
+Status Server::Impl::begin_audit(const std::string& url) {
+  if (service.options.audit_log.empty()) return {};
+  OUTRIDER_TRY(service.audit, AuditLog::open(service.options.audit_log));
+  if (service.fleet != nullptr) service.fleet->set_audit(service.audit.get());
+  return service.audit->add({.action = "start", .detail = url + ", version " OUTRIDER_VERSION});
+}
+
+void Server::Impl::audit(AuditRecord record) const {
+  if (service.audit == nullptr) return;
+  [[maybe_unused]] const Status written = service.audit->add(record);  // the log tells of lost lines
 }
 
 Status Server::Impl::open_batches() {
@@ -318,9 +336,17 @@ Connection::Task<void> Server::Impl::drain() {
   if (listener.size() > 0) io.stop();
 }
 
+// The lines about what else is read again go to the new file.
+void Server::Impl::reopen_audit_log() {
+  if (service.audit == nullptr) return;
+  const Status opened = service.audit->reopen();
+  if (!opened.ok()) log_event("audit_log_kept", opened.error().message);
+}
+
 void Server::Impl::read_keys() {
   if (service.options.api_key_file.empty()) return;
   auto keys = ApiKeys::collect(service.options.api_key_file, service.options.api_keys);
+  audit({.action = "keys_reload", .error = keys.ok() ? "" : keys.error().message});
   if (!keys.ok()) return log_event("keys_kept", keys.error().message);
   service.keys = std::move(keys).value();
   log_event("keys_reloaded", "");
@@ -330,12 +356,14 @@ void Server::Impl::read_keys() {
 void Server::Impl::read_certificate() {
   if (service.tls == nullptr) return;
   auto tls = tls_context(service.options.certificate, service.options.certificate_key);
+  audit({.action = "certificate_reload", .error = tls.ok() ? "" : tls.error().message});
   if (!tls.ok()) return log_event("certificate_kept", tls.error().message);
   service.tls = std::move(tls).value();
   log_event("certificate_reloaded", "");
 }
 
 void Server::Impl::reload() {
+  reopen_audit_log();
   read_keys();
   read_certificate();
   if (service.fleet != nullptr) service.fleet->reload();
@@ -359,7 +387,10 @@ Connection::Task<void> Server::Impl::take_signals() {
       continue;
     }
     // No call is in progress, and opening a model cannot be interrupted.
-    if (service.phase == Phase::kLoading) std::_Exit(0);
+    if (service.phase == Phase::kLoading) {
+      audit({.action = "stop"});
+      std::_Exit(0);
+    }
     on_drain();
   }
 }
@@ -378,7 +409,9 @@ Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
   OUTRIDER_RETURN_IF_ERROR(impl->listener.open(impl->parts.listening_socket));
   if (impl->service.keys.has_short())
     log_warning("--api-key is short and can be guessed; programs of this machine are not kept out by it");
-  return std::unique_ptr<Server>(new Server(std::move(impl)));
+  std::unique_ptr<Server> server(new Server(std::move(impl)));
+  OUTRIDER_RETURN_IF_ERROR(server->impl_->begin_audit(server->url()));
+  return server;
 }
 
 int Server::port() const { return impl_->listener.port(); }
@@ -407,6 +440,7 @@ Status Server::run() {
   if (impl.service.batches != nullptr) impl.service.batches->stop();
   if (impl.service.engine != nullptr) impl.service.engine->stop();
   impl.service.workers->stop();
+  impl.audit({.action = "stop", .error = impl.failure ? impl.failure->message : ""});
   return impl.failure ? Status(*impl.failure) : Status();
 }
 

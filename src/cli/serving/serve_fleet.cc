@@ -27,7 +27,7 @@ namespace outrider {
 namespace {
 
 // Options of the server that clients reach. Engines have none of them.
-constexpr std::array<std::string_view, 20> kOfFront = {"models",
+constexpr std::array<std::string_view, 21> kOfFront = {"models",
                                                        "models-memory",
                                                        "idle-unload",
                                                        "pin-model",
@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, 20> kOfFront = {"models",
                                                        "max-connections",
                                                        "max-connections-per-address",
                                                        "no-log-routes",
+                                                       "audit-log",
                                                        "max-running-per-key",
                                                        "requests-per-minute-per-key"};
 // Options that mean one model, or a way to it that leads through no engine.

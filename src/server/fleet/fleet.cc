@@ -275,6 +275,12 @@ Fleet::Task<void> Fleet::watch_process(FleetMember& member) {
   plan();
 }
 
+void Fleet::tell(std::string_view action, const FleetMember& member, const std::string& error) const {
+  if (audit_ == nullptr) return;
+  [[maybe_unused]] const Status written =  // the log of the server tells of lost lines
+      audit_->add({.action = std::string(action), .subject = member.model.name, .error = error});
+}
+
 void Fleet::on_end(FleetMember& member, const std::string& ending) {
   const auto now = Clock::now();
   const bool was_loaded = member.state == EngineState::kLoaded || member.state == EngineState::kLeaving;
@@ -285,6 +291,7 @@ void Fleet::on_end(FleetMember& member, const std::string& ending) {
     member.state = EngineState::kUnloaded;
     member.failures_in_a_row = 0;
     log_event("engine_unloaded", member.model.name);
+    tell("model_unloaded", member);
     return;
   }
   if (was_loaded && now - member.ready_at >= kGoodRun) member.failures_in_a_row = 0;
@@ -300,6 +307,7 @@ void Fleet::on_end(FleetMember& member, const std::string& ending) {
   member.may_start_at = now + pause;
   log_event("engine_failed", fmt::format("{}: {}; it may start again after {:.1f} s", member.model.name,
                                          ending, seconds(pause)));
+  tell("model_failed", member, ending);
 }
 
 Fleet::Task<void> Fleet::wait_until_ready(FleetMember& member, int64_t start) {
@@ -312,6 +320,7 @@ Fleet::Task<void> Fleet::wait_until_ready(FleetMember& member, int64_t start) {
       member.is_asked = false;
       if (std::exchange(member.must_reload, false)) member.process->reload();
       member.ready_at = member.used_at = Clock::now();
+      tell("model_loaded", member);
       co_return;
     }
     co_await sleep(kHealthInterval);

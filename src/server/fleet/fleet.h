@@ -20,6 +20,7 @@
 #include "server/api/api_error.h"
 #include "server/fleet/engine_process.h"
 #include "server/fleet/fleet_options.h"
+#include "server/telemetry/audit_log.h"
 
 namespace outrider {
 
@@ -78,6 +79,8 @@ class Fleet {
   Task<void> stop();
   // Lets all engines read keys again.
   void reload();
+  // Where models that are loaded, unloaded or fail are told; null: nowhere.
+  void set_audit(AuditLog* audit) { audit_ = audit; }
 
   std::span<FleetMember> members() { return members_; }
   const FleetOptions& options() const { return options_; }
@@ -111,6 +114,7 @@ class Fleet {
   void launch(FleetMember& member);
   void end(FleetMember& member);
   void on_end(FleetMember& member, const std::string& ending);
+  void tell(std::string_view action, const FleetMember& member, const std::string& error = {}) const;
   Task<void> watch();
   Task<void> watch_process(FleetMember& member);
   Task<void> wait_until_ready(FleetMember& member, int64_t start);
@@ -124,6 +128,7 @@ class Fleet {
   std::unordered_map<uint64_t, int> running_by_scope_;
   int running_ = 0;
   bool is_closed_ = false;
+  AuditLog* audit_ = nullptr;
 };
 
 }  // namespace outrider

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "server/api/json_writer.h"
-#include "server/telemetry/metrics_text.h"
+#include "server/telemetry/server_metrics.h"
 
 namespace outrider {
 namespace {
@@ -101,7 +101,7 @@ std::string fleet_stats_body(Fleet& fleet, double uptime) {
   return body;
 }
 
-std::string fleet_metrics(Fleet& fleet, int connections) {
+std::string fleet_metrics(Fleet& fleet, int connections, std::optional<int64_t> audit_lost) {
   MetricsText text(MetricsText::Labels{});
   text.gauge("outrider:fleet_memory_bytes", "Memory that all engines may have.",
              static_cast<double>(fleet.options().memory));
@@ -118,6 +118,7 @@ std::string fleet_metrics(Fleet& fleet, int connections) {
               [](const FleetMember& member) { return static_cast<double>(member.starts); });
   add_counter(text, fleet, "outrider:fleet_failures", "Times that the engine ended by itself.",
               [](const FleetMember& member) { return static_cast<double>(member.failures); });
+  if (audit_lost) add_audit_lost(text, *audit_lost);
   return text.text();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,8 +20,9 @@ std::string fleet_tags_body(Fleet& fleet, bool only_loaded);
 // GET /stats, and what it says of one model.
 std::string fleet_member_stats(const FleetMember& member);
 std::string fleet_stats_body(Fleet& fleet, double uptime);
-// Figures of the fleet in Prometheus' text format.
-std::string fleet_metrics(Fleet& fleet, int connections);
+// Figures of the fleet in Prometheus' text format. `audit_lost`: lines of the audit log; nullopt: there is
+// none.
+std::string fleet_metrics(Fleet& fleet, int connections, std::optional<int64_t> audit_lost);
 
 // Several texts in Prometheus' format as one, where each family occurs once.
 std::string merged_metrics(std::span<const std::string> texts);

@@ -135,6 +135,7 @@ void make_reply(Batches& batches, const RouteRow& row, BatchExchange& made) {
 Connection::Task<bool> send_content(Exchange& exchange, const BatchInput& content) {
   const Reply reply{.content_type = "application/jsonl"};
   log_reply(exchange, reply);
+  audit_reply(exchange, reply);
   exchange.connection->service().metrics.on_response(reply.status);
   exchange.is_answered = true;
   const std::string header = header_text(exchange, reply, static_cast<int64_t>(content.text().size()));

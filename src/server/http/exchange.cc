@@ -7,8 +7,10 @@
 #include <boost/beast/http/status.hpp>
 #include <iterator>
 #include <optional>
+#include <variant>
 
 #include "base/clock.h"
+#include "server/api/request_field.h"
 #include "server/http/router.h"
 
 namespace outrider {
@@ -52,10 +54,49 @@ std::string header_text(const Exchange& exchange, const Reply& reply, int64_t le
   return text + "\r\n";
 }
 
+namespace {
+
+// A new file or batch gets its id with the answer.
+std::string subject_of(const Exchange& exchange, const Reply& reply) {
+  constexpr int kMostDepth = 8;  // of the JSON of an answer
+  if (!exchange.subject.empty() || reply.status != 200) return exchange.subject;
+  const ApiResult<RequestBody> body = RequestBody::parse(reply.body, kMostDepth);
+  const std::optional<RequestField> id = body.ok() ? body->root().find("id") : std::nullopt;
+  const ApiResult<std::string> text = id ? id->string() : ApiResult<std::string>(std::string());
+  return text.ok() ? *text : "";
+}
+
+// A slot's action is in the query.
+std::string action_of(const RouteRow& row, std::string_view target) {
+  const std::string action = query_value(target, "action");
+  const bool is_of_slot = std::holds_alternative<SlotAction>(row.function);
+  const bool is_known = action == "save" || action == "restore" || action == "erase";
+  return std::string(row.action) + (is_of_slot && is_known ? "_" + action : "");
+}
+
+}  // namespace
+
+void audit_reply(const Exchange& exchange, const Reply& reply) {
+  AuditLog* const audit = exchange.connection->service().audit.get();
+  const RouteRow* row = exchange.admission.match.row;
+  const bool is_audited = row != nullptr && !row->action.empty();
+  if (audit == nullptr || !(is_audited || is_refusal(reply.status))) return;
+  [[maybe_unused]] const Status written =  // the log of the server tells of lost lines
+      audit->add({.action = is_audited ? action_of(*row, exchange.header.target) : "request",
+                  .subject = is_audited ? subject_of(exchange, reply) : "",
+                  .error = reply.error,
+                  .status = reply.status,
+                  .id = exchange.client_id,
+                  .method = row == nullptr ? "" : std::string(row->method),
+                  .route = row == nullptr ? "" : std::string(row->pattern),
+                  .client = client_of(exchange)});
+}
+
 Connection::Task<bool> send_unlogged(Exchange& exchange, const Reply& reply) {
   Service& service = exchange.connection->service();
   exchange.keeps_alive = exchange.keeps_alive && !service.is_closing;
   service.metrics.on_response(reply.status);
+  audit_reply(exchange, reply);
   std::string text = header_text(exchange, reply, static_cast<int64_t>(reply.body.size()));
   if (exchange.header.method != "HEAD") text += reply.body;
   exchange.is_answered = true;

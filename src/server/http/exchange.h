@@ -20,6 +20,7 @@ struct Exchange {
   ReceivedBody body = {};
   double arrived_ms = 0;
   std::string id = {};
+  std::string subject = {};    // what an audited request is about, as it says itself
   std::string client_id = {};  // X-Request-Id of the answer: the client's, or `id`
   bool keeps_alive = false;
   bool is_answered = false;  // a part of the answer may have been sent
@@ -39,6 +40,8 @@ bool is_logged(const Exchange& exchange);
 
 // The line of a request that no call has.
 void log_reply(const Exchange& exchange, const Reply& reply);
+// The line of an audited or refused request in the audit log, where there is one.
+void audit_reply(const Exchange& exchange, const Reply& reply);
 // Sends the whole answer and logs it. False: the connection is broken.
 Connection::Task<bool> send(Exchange& exchange, const Reply& reply);
 // For calls, which LiveCalls logs when they are finished.

@@ -131,7 +131,9 @@ Connection::Task<bool> answer_stats(Exchange& exchange, std::string model) {
 // Figures of the fleet and of all engines that are loaded.
 Connection::Task<bool> answer_metrics(Exchange& exchange) {
   Service& service = exchange.connection->service();
-  std::vector<std::string> texts = {fleet_metrics(*service.fleet, service.connections)};
+  const std::optional<int64_t> audit_lost =
+      service.audit == nullptr ? std::nullopt : std::optional(service.audit->lost());
+  std::vector<std::string> texts = {fleet_metrics(*service.fleet, service.connections, audit_lost)};
   for (FleetMember& member : service.fleet->members()) {
     if (member.state != EngineState::kLoaded) continue;
     ForwardedRequest request;

@@ -266,6 +266,7 @@ Connection::Task<bool> Forwarding::notify(Connection::Clock::duration waited) {
 Connection::Task<bool> Forwarding::relay(EngineAnswer& answer) {
   const Reply reply = reply_of(answer.engine);
   const bool has_body = exchange_.header.method != "HEAD";
+  audit_reply(exchange_, reply);
   if (is_begun_) {
     if (reply.status == 200) co_return co_await relay_body(answer, exchange_.is_chunked);
     while (!answer.is_done && !answer.is_broken && !connection_.is_gone())

@@ -289,6 +289,7 @@ Reply metrics(Service& service, const PlainCall&) {
            .connections = service.connections,
            .drafting_sessions = static_cast<int>(service.drafting.size()),
            .batches = service.batches == nullptr ? std::nullopt : std::optional(service.batches->figures()),
+           .audit_lost = service.audit == nullptr ? std::nullopt : std::optional(service.audit->lost()),
            .process = process_usage()})};
 }
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "server/api/request_field.h"
 #include "server/calls/random_id.h"
 #include "server/http/batch_answer.h"
 #include "server/http/drafting_answer.h"
@@ -89,9 +90,26 @@ Connection::Task<bool> refuse(Exchange& exchange, RequestReader& reader, const R
   co_return co_await reader.skip_body();
 }
 
+// The things that the path and the members of a body in JSON name.
+std::string subject_of_request(const Exchange& exchange) {
+  constexpr int kMostDepth = 8;
+  std::string subject = exchange.admission.match.argument;
+  const ReceivedBody& body = exchange.body;
+  if (body.is_packed || body.bytes.size() > PreparationWorkers::kShortBody) return subject;
+  const ApiResult<RequestBody> parsed = RequestBody::parse(body.bytes, kMostDepth);
+  if (!parsed.ok()) return subject;
+  for (const char* name : {"model", "name", "lora_name", "filename"}) {
+    const std::optional<RequestField> field = parsed->root().find(name);
+    const ApiResult<std::string> text = field ? field->string() : ApiResult<std::string>(std::string());
+    if (text.ok() && !text->empty()) subject += (subject.empty() ? "" : " ") + *text;
+  }
+  return subject;
+}
+
 // Answers an admitted request.
 Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader) {
-  const HttpLimits& limits = exchange.connection->limits();
+  const Service& service = exchange.connection->service();
+  const HttpLimits& limits = service.limits;
   const size_t limit = exchange.admission.match.row->takes_files ? limits.upload_bytes : limits.body_bytes;
   const bool has_body = co_await reader.read_body(limit);
   if (!has_body) {
@@ -110,8 +128,10 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
                    .is_packed = exchange.header.content_encoding == "gzip",
                    .max_bytes = limit,
                    .account = reader.take_account()};
+  const bool is_audited = service.audit != nullptr && !exchange.admission.match.row->action.empty();
+  if (is_audited) exchange.subject = subject_of_request(exchange);
   const bool is_sent = co_await dispatch(exchange);
-  co_return is_sent&& exchange.keeps_alive && !exchange.connection->service().is_closing;
+  co_return is_sent&& exchange.keeps_alive && !service.is_closing;
 }
 
 // Reads and answers the next request of the connection.

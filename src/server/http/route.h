@@ -48,9 +48,10 @@ struct RouteRow {
   std::variant<PlainFunction, TextFunction, ParseFunction, SlotAction, DraftingUpgrade, BatchFunction,
                FileContent>
       function;
-  bool needs_model = true;   // 503 before it is loaded
-  bool is_public = false;    // no host name and no key is asked for
-  bool takes_files = false;  // its body is a file or a form, and may be as long as one
+  bool needs_model = true;       // 503 before it is loaded
+  bool is_public = false;        // no host name and no key is asked for
+  bool takes_files = false;      // its body is a file or a form, and may be as long as one
+  std::string_view action = {};  // of its requests in the audit log; empty: they are not in it
 
   // It takes a place in the queue.
   bool is_queued() const {

@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::string_view kPlaceholder = "{id}";
 
+// A route with the action that its requests have in the audit log.
+constexpr RouteRow audited(std::string_view action, RouteRow row) {
+  row.action = action;
+  return row;
+}
+
 constexpr RouteRow kRoutes[] = {
     {"GET", "/", chat_page, false},
     {"GET", "/health", health, false, true},
@@ -28,20 +34,20 @@ constexpr RouteRow kRoutes[] = {
     {"GET", "/stats", stats, false},
     {"GET", "/v1/models", models},
     {"GET", "/v1/models/{id}", model},
-    {"POST", "/v1/models/load", one_model_body},
-    {"POST", "/v1/models/unload", one_model_body},
-    {"POST", "/v1/load_lora_adapter", load_adapter_body},
-    {"POST", "/v1/unload_lora_adapter", unload_adapter_body},
+    audited("model_load", {"POST", "/v1/models/load", one_model_body}),
+    audited("model_unload", {"POST", "/v1/models/unload", one_model_body}),
+    audited("adapter_load", {"POST", "/v1/load_lora_adapter", load_adapter_body}),
+    audited("adapter_unload", {"POST", "/v1/unload_lora_adapter", unload_adapter_body}),
     {"GET", "/lora-adapters", adapters},
-    {"POST", "/lora-adapters", set_adapters_body},
+    audited("adapters_scale", {"POST", "/lora-adapters", set_adapters_body}),
     {"POST", "/v1/chat/completions", parse_chat},
     {"POST", "/v1/completions", parse_completion},
     {"POST", "/v1/responses", parse_responses},
     {"POST", "/v1/messages", parse_messages},
     {"POST", "/infill", parse_infill},
-    {"DELETE", "/v1/responses/{id}", delete_response},
-    {"GET", "/v1/responses/{id}", stored_response},
-    {"GET", "/v1/responses/{id}/input_items", response_input},
+    audited("response_delete", {"DELETE", "/v1/responses/{id}", delete_response}),
+    audited("response_read", {"GET", "/v1/responses/{id}", stored_response}),
+    audited("response_read", {"GET", "/v1/responses/{id}/input_items", response_input}),
     {"POST", "/v1/chat/completions/input_tokens", chat_tokens_body},
     {"POST", "/v1/responses/input_tokens", response_tokens_body},
     {"POST", "/v1/messages/count_tokens", message_tokens_body},
@@ -63,17 +69,17 @@ constexpr RouteRow kRoutes[] = {
     {"GET", "/tokenizer_info", tokenizer_info},
     {"GET", "/props", props},
     {"GET", "/slots", slots},
-    {"POST", "/slots/{id}", SlotAction{}},
-    {"POST", "/v1/requests/{id}/cancel", cancel, false},
-    {"POST", "/v1/files", create_file, false, false, true},
+    audited("slot", {"POST", "/slots/{id}", SlotAction{}}),
+    audited("request_cancel", {"POST", "/v1/requests/{id}/cancel", cancel, false}),
+    audited("file_create", {"POST", "/v1/files", create_file, false, false, true}),
     {"GET", "/v1/files", list_files, false},
     {"GET", "/v1/files/{id}", stored_file, false},
-    {"DELETE", "/v1/files/{id}", delete_file, false},
-    {"GET", "/v1/files/{id}/content", FileContent{}, false},
-    {"POST", "/v1/batches", create_batch, false},
+    audited("file_delete", {"DELETE", "/v1/files/{id}", delete_file, false}),
+    audited("file_read", {"GET", "/v1/files/{id}/content", FileContent{}, false}),
+    audited("batch_create", {"POST", "/v1/batches", create_batch, false}),
     {"GET", "/v1/batches", list_batches, false},
     {"GET", "/v1/batches/{id}", stored_batch, false},
-    {"POST", "/v1/batches/{id}/cancel", cancel_batch, false},
+    audited("batch_cancel", {"POST", "/v1/batches/{id}/cancel", cancel_batch, false}),
     {"GET", kDraftingPath, DraftingUpgrade{}},
 };
 

@@ -25,6 +25,7 @@
 #include "server/calls/preparation_worker.h"
 #include "server/fleet/fleet.h"
 #include "server/http/limits.h"
+#include "server/telemetry/audit_log.h"
 #include "server/telemetry/server_metrics.h"
 #include "server/telemetry/trace_exporter.h"
 
@@ -51,6 +52,7 @@ struct Service {
   ServerMetrics metrics;
   std::unique_ptr<KeyQuotas> quotas;      // null: keys have none
   std::unique_ptr<TraceExporter> traces;  // null: nobody collects them
+  std::unique_ptr<AuditLog> audit;        // null: there is none
   LiveCalls calls;
   DraftingSessions drafting;
   std::unique_ptr<PreparationWorkers> workers;

@@ -86,6 +86,10 @@ void add_batches(MetricsText& text, const BatchFigures& figures) {
 
 }  // namespace
 
+void add_audit_lost(MetricsText& text, int64_t lines) {
+  text.counter("outrider:audit_lines_lost", "Lines of the audit log that could not be written.", real(lines));
+}
+
 ServerMetrics::ServerMetrics()
     : first_token_(kFirstToken),
       inter_token_(kInterToken),
@@ -172,6 +176,7 @@ std::string ServerMetrics::text(const Now& now) const {
   add_keys(text);
   add_connections(text, now);
   if (now.batches) add_batches(text, *now.batches);
+  if (now.audit_lost) add_audit_lost(text, *now.audit_lost);
   MetricsText of_process(MetricsText::Labels{});
   add_process(of_process, now.process);
   return text.text() + of_process.text();

@@ -29,6 +29,9 @@ struct BatchFigures {
   int64_t running = 0;                                        // lines that run
 };
 
+// The family about lines that the audit log has lost.
+void add_audit_lost(MetricsText& text, int64_t lines);
+
 // The counters of the server; EngineStatus has the engine's. Only the I/O thread uses them.
 class ServerMetrics {
  public:
@@ -64,6 +67,7 @@ class ServerMetrics {
     int connections = 0;
     int drafting_sessions = 0;
     std::optional<BatchFigures> batches = {};  // nullopt: there is no Batch API
+    std::optional<int64_t> audit_lost = {};    // lines; nullopt: there is no audit log
     ProcessUsage process = {};
   };
   std::string text(const Now& now) const;

@@ -146,6 +146,8 @@ struct Server::Impl {
   void reload();
   void reload_or_keep();
   void reopen_audit_log();
+  void read_models();
+  void take_models(Result<std::vector<FleetModel>> models);
   void read_keys();
   void read_certificate();
 
@@ -367,6 +369,28 @@ void Server::Impl::reload() {
   read_keys();
   read_certificate();
   if (service.fleet != nullptr) service.fleet->reload();
+  read_models();
+}
+
+// A worker reads them, since they may be many.
+void Server::Impl::read_models() {
+  if (service.fleet == nullptr || !service.fleet->options().read_models) return;
+  service.workers->worker_for(PreparationWorkers::kShortBody + 1).submit([this] {
+    auto models = service.fleet->options().read_models();
+    asio::post(io, [this, models = std::move(models)]() mutable { take_models(std::move(models)); });
+  });
+}
+
+void Server::Impl::take_models(Result<std::vector<FleetModel>> models) {
+  if (!models.ok()) {
+    audit({.action = "models_reload", .error = models.error().message});
+    return log_event("models_kept", models.error().message);
+  }
+  const FleetChange change = service.fleet->update(std::move(models).value());
+  const std::string text =
+      fmt::format("{} new, {} gone, {} with other options", change.added, change.gone, change.changed);
+  audit({.action = "models_reload", .detail = text});
+  log_event("models_reloaded", text);
 }
 
 void Server::Impl::reload_or_keep() {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "config/environment.h"
-#include "tests/serving/serving.h"
+#include "tests/serving/fleet_fixture.h"
 #include "tests/serving/serving_calls.h"
 
 namespace outrider {
@@ -27,101 +27,20 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-const std::vector<std::string> kNames = {"llama", "qwen2", "mistral", "gpt2", "olmo2", "gemma2"};
-constexpr int64_t kEach = 100;  // bytes that are planned for each model, whatever it takes
-
-std::string completion(const std::string& model, bool streams = false, int tokens = 12) {
-  return Json({{"model", model},
-               {"prompt", "hello"},
-               {"max_tokens", tokens},
-               {"temperature", 0},
-               {"ignore_eos", true},
-               {"stream", streams}})
-      .dump();
-}
-
-FleetModel fleet_model(const std::string& name, const std::vector<std::string>& options = {},
-                       const std::string& path = "") {
-  FleetModel model{.name = name, .arguments = {"serve", path}, .bytes = kEach};
-  if (path.empty()) model.arguments[1] = OUTRIDER_SOURCE_DIR "/tests/data/models/" + name;
-  model.arguments.insert(model.arguments.end(), {"--served-model-name", name, "--threads", "1", "--kv-pages",
-                                                 "80", "--cache-dir", "none"});
-  model.arguments.insert(model.arguments.end(), options.begin(), options.end());
-  return model;
-}
-
-// A fleet of these models with memory for so many of them. Memory that engines really take counts, too, so
-// that few places mean one.
-FleetOptions fleet(const std::vector<std::string>& names, size_t places) {
-  FleetOptions options{
-      .program = OUTRIDER_PROGRAM, .environment = environment_without({}), .drain_timeout = 5};
-  for (const std::string& name : names) options.models.push_back(fleet_model(name));
-  options.memory = places < names.size() ? kEach : int64_t{1} << 40;
-  return options;
-}
-FleetOptions fleet(size_t places) { return fleet(kNames, places); }
-
-// A server of a fleet.
-class FleetServer : public TestServer {
- public:
-  explicit FleetServer(FleetOptions options, const std::function<void(ServerParts&)>& change = {})
-      : TestServer([&](ServerParts& parts) {
-          parts.fleet = std::move(options);
-          if (change) change(parts);
-        }) {}
-
-  TestAnswer ask(const std::string& body) const { return client().post("/v1/completions", body); }
-  Json stats(const std::string& model) const {
-    const Json all = Json::parse(client().get("/stats").body);
-    for (const Json& entry : all["models"]) {
-      if (entry["model"] == model) return entry;
-    }
-    return {};
-  }
-  bool wait_for_state(const std::string& model, const std::string& state) const {
-    for (int i = 0; i < 1000; ++i) {
-      if (stats(model)["state"] == state) return true;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-    return false;
-  }
-};
-
-// The text that each model writes without a server.
-std::map<std::string, std::string> texts_of(const std::vector<std::string>& names) {
-  std::map<std::string, std::string> texts;
-  for (const std::string& name : names) {
-    const std::filesystem::path output = std::filesystem::path(testing::TempDir()) / "fleet_alone";
-    const std::string line =
-        std::string(OUTRIDER_PROGRAM) + " generate " OUTRIDER_SOURCE_DIR "/tests/data/models/" + name +
-        " -p hello --max-tokens 12 --temperature 0 --ignore-eos --speculative none --json > " +
-        output.string();
-    EXPECT_EQ(std::system(line.c_str()), 0);
-    std::ifstream file(output);
-    texts[name] = Json::parse(file)["text"];
-  }
-  return texts;
-}
-
-const std::map<std::string, std::string>& texts_alone() {
-  static const std::map<std::string, std::string> kTexts = texts_of(kNames);
-  return kTexts;
-}
-
 TEST(Fleet, EachModelAnswersAsByItself) {
-  const FleetServer server(fleet(kNames.size()));
+  const FleetServer server(fleet_of(kFleetNames.size()));
   for (const bool streams : {false, true}) {
-    for (const std::string& name : kNames) {
-      const TestAnswer answer = server.ask(completion(name, streams));
+    for (const std::string& name : kFleetNames) {
+      const TestAnswer answer = server.ask(fleet_completion(name, streams));
       EXPECT_EQ(answer.status, 200) << name << answer.body;
       EXPECT_EQ(streams ? streamed_text(answer.body) : text_of(answer), texts_alone().at(name)) << name;
     }
   }
-  EXPECT_EQ(server.ask(completion("nobody")).status, 404);
+  EXPECT_EQ(server.ask(fleet_completion("nobody")).status, 404);
   EXPECT_EQ(server.ask(R"({"prompt": "hello"})").status, 400);
   EXPECT_EQ(server.ask("[]").status, 400);
   const Json models = Json::parse(server.client().get("/v1/models").body)["data"];
-  ASSERT_EQ(models.size(), kNames.size());
+  ASSERT_EQ(models.size(), kFleetNames.size());
   for (const Json& model : models) EXPECT_EQ(model["status"]["value"], "loaded");
   EXPECT_EQ(server.client().get("/v1/models/qwen2").status, 200);
   EXPECT_EQ(server.client().get("/v1/models/nobody").status, 404);
@@ -133,11 +52,11 @@ TEST(Fleet, EachModelAnswersAsByItself) {
 }
 
 TEST(Fleet, FiguresOfAModelStartNoEngine) {
-  const FleetServer server(fleet(kNames.size()));
+  const FleetServer server(fleet_of(kFleetNames.size()));
   const Json unloaded = Json::parse(server.client().get("/stats?model=llama").body);
   EXPECT_EQ(unloaded["state"], "unloaded");
   EXPECT_EQ(unloaded["starts"], 0);
-  server.ask(completion("llama"));
+  server.ask(fleet_completion("llama"));
   const Json loaded = Json::parse(server.client().get("/stats?model=llama").body);
   EXPECT_EQ(loaded["model"], "llama");
   EXPECT_EQ(loaded["speculation"].count("acceptance_length"), 1u);
@@ -145,10 +64,10 @@ TEST(Fleet, FiguresOfAModelStartNoEngine) {
 }
 
 TEST(Fleet, TheModelThatWasUsedLeastRecentlyLeaves) {
-  const FleetServer server(fleet(1));
+  const FleetServer server(fleet_of(1));
   for (int round = 0; round < 2; ++round) {
     for (const std::string name : {"llama", "qwen2"}) {
-      EXPECT_EQ(text_of(server.ask(completion(name))), texts_alone().at(name));
+      EXPECT_EQ(text_of(server.ask(fleet_completion(name))), texts_alone().at(name));
       EXPECT_EQ(server.stats(name)["state"], "loaded");
     }
     EXPECT_EQ(server.stats("llama")["state"], "unloaded");
@@ -161,7 +80,7 @@ TEST(Fleet, TheModelThatWasUsedLeastRecentlyLeaves) {
 constexpr int64_t kGigabyte = 1 << 30;
 
 TEST(Fleet, APinnedModelStays) {
-  FleetOptions options = fleet(1);
+  FleetOptions options = fleet_of(1);
   options.models[0].is_pinned = true;
   options.memory = 2 * kGigabyte;
   for (FleetModel& model : options.models) model.bytes = kGigabyte;
@@ -169,18 +88,19 @@ TEST(Fleet, APinnedModelStays) {
   const FleetServer server(std::move(options));
   EXPECT_TRUE(server.wait_for_state("llama", "loaded"));
   for (const std::string name : {"qwen2", "gpt2", "qwen2"})
-    EXPECT_EQ(text_of(server.ask(completion(name))), texts_alone().at(name));
+    EXPECT_EQ(text_of(server.ask(fleet_completion(name))), texts_alone().at(name));
   EXPECT_EQ(server.stats("llama")["starts"], 1);
   EXPECT_EQ(server.stats("qwen2")["starts"], 2);
-  const TestAnswer refused = server.ask(completion(kNames[2]));  // it fits beside no pinned model
+  const TestAnswer refused = server.ask(fleet_completion(kFleetNames[2]));  // it fits beside no pinned model
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(Json::parse(refused.body)["error"]["code"], "no_memory");
   EXPECT_EQ(server.client().post("/models/load", R"({"model": "mistral"})").status, 503);
-  EXPECT_EQ(text_of(server.ask(completion("gpt2"))), texts_alone().at("gpt2"));  // nobody waits behind it
+  EXPECT_EQ(text_of(server.ask(fleet_completion("gpt2"))),
+            texts_alone().at("gpt2"));  // nobody waits behind it
 }
 
 TEST(Fleet, ModelsAreLoadedAndUnloadedOnRequest) {
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   options.idle_unload = 0.5;
   const FleetServer server(std::move(options));
   const std::string body = R"({"model": "olmo2"})";
@@ -196,14 +116,14 @@ TEST(Fleet, ModelsAreLoadedAndUnloadedOnRequest) {
 
 // An engine that is killed while it streams: the client learns it within a second, the others notice nothing.
 TEST(Fleet, AnEngineThatDiesHarmsNobodyElse) {
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   options.models.push_back(fleet_model("long", {"--kernels", "reference", "--speculative", "none"},
                                        OUTRIDER_SOURCE_DIR "/models/outrider-small"));
   const FleetServer server(std::move(options));
   TestClient streaming = server.client(), waiting = server.client();
-  streaming.send(post_text("/v1/completions", completion("long", true, 900)));
+  streaming.send(post_text("/v1/completions", fleet_completion("long", true, 900)));
   ASSERT_TRUE(streaming.receive_until("data: ", std::chrono::seconds(20)));
-  waiting.send(post_text("/v1/completions", completion("long", false, 900)));
+  waiting.send(post_text("/v1/completions", fleet_completion("long", false, 900)));
   std::this_thread::sleep_for(milliseconds(50));
   const int process = server.stats("long")["process"];
   ASSERT_EQ(kill(process, SIGKILL), 0);
@@ -211,23 +131,23 @@ TEST(Fleet, AnEngineThatDiesHarmsNobodyElse) {
   EXPECT_EQ(waiting.read_answer().status, 502);
   EXPECT_TRUE(streaming.receive_until("engine_failed", std::chrono::seconds(5)));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
-  EXPECT_EQ(text_of(server.ask(completion("qwen2"))), texts_alone().at("qwen2"));
-  EXPECT_EQ(server.ask(completion("long")).status, 200);
+  EXPECT_EQ(text_of(server.ask(fleet_completion("qwen2"))), texts_alone().at("qwen2"));
+  EXPECT_EQ(server.ask(fleet_completion("long")).status, 200);
   EXPECT_EQ(server.stats("long")["starts"], 2);
   EXPECT_EQ(server.stats("long")["failures"], 1);
 }
 
 TEST(Fleet, AModelThatCannotBeOpenedIsRefused) {
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   options.models[0].arguments[1] = "/nonexistent";
   const FleetServer server(std::move(options));
-  const TestAnswer answer = server.ask(completion("llama"));
+  const TestAnswer answer = server.ask(fleet_completion("llama"));
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(Json::parse(answer.body)["error"]["code"], "model_failed");
   EXPECT_EQ(answer.headers.count("retry-after"), 1U);
   std::this_thread::sleep_for(milliseconds(500));
   EXPECT_EQ(server.stats("llama")["starts"], 1);  // nobody waits for it any more
-  EXPECT_EQ(text_of(server.ask(completion("gpt2"))), texts_alone().at("gpt2"));
+  EXPECT_EQ(text_of(server.ask(fleet_completion("gpt2"))), texts_alone().at("gpt2"));
 }
 
 // The engines of this fleet start late, so that requests have to wait.
@@ -235,7 +155,7 @@ FleetOptions late_fleet(const std::string& seconds) {
   const std::filesystem::path program = std::filesystem::path(testing::TempDir()) / "late_outrider";
   std::ofstream(program) << "#!/bin/sh\nsleep " << seconds << "\nexec " OUTRIDER_PROGRAM " \"$@\"\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   options.program = program;
   return options;
 }
@@ -243,7 +163,7 @@ FleetOptions late_fleet(const std::string& seconds) {
 TEST(Fleet, AStreamThatWaitsIsTold) {
   const FleetServer server(late_fleet("1.5"));
   TestClient client = server.client();
-  client.send(post_text("/v1/completions", completion("gpt2", true)));
+  client.send(post_text("/v1/completions", fleet_completion("gpt2", true)));
   const TestAnswer answer = client.read_answer();
   EXPECT_EQ(answer.status, 200);
   EXPECT_TRUE(answer.body.starts_with(": gpt2 is loading, 1 s\n\n")) << answer.body;
@@ -261,10 +181,10 @@ TEST(Fleet, AClientThatGoesAwayLeavesItsPlace) {
   const FleetServer server(late_fleet("0.5"));
   {
     TestClient client = server.client();
-    client.send(post_text("/v1/completions", completion("llama", true, 200)));
+    client.send(post_text("/v1/completions", fleet_completion("llama", true, 200)));
     std::this_thread::sleep_for(milliseconds(50));
   }
-  EXPECT_EQ(text_of(server.ask(completion("llama"))), texts_alone().at("llama"));
+  EXPECT_EQ(text_of(server.ask(fleet_completion("llama"))), texts_alone().at("llama"));
   for (int i = 0; i < 500 && server.stats("llama")["running"] != 0; ++i)
     std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(server.stats("llama")["running"], 0);
@@ -272,7 +192,7 @@ TEST(Fleet, AClientThatGoesAwayLeavesItsPlace) {
 
 TEST(Fleet, KeysReachTheEngines) {
   const KeyFile keys("0123456789abcdef-one team-a\n0123456789abcdef-two\n");
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   for (FleetModel& model : options.models)
     model.arguments.insert(model.arguments.end(), {"--api-key-file", keys.path().string()});
   const FleetServer server(std::move(options), [&](ServerParts& parts) {
@@ -280,8 +200,8 @@ TEST(Fleet, KeysReachTheEngines) {
     parts.options.max_running_per_key = 1;
   });
   const std::string key = "Authorization: Bearer 0123456789abcdef-one\r\n";
-  EXPECT_EQ(server.client().post("/v1/completions", completion("llama")).status, 401);
-  const TestAnswer answer = server.client().post("/v1/completions", completion("llama"), key);
+  EXPECT_EQ(server.client().post("/v1/completions", fleet_completion("llama")).status, 401);
+  const TestAnswer answer = server.client().post("/v1/completions", fleet_completion("llama"), key);
   EXPECT_EQ(text_of(answer), texts_alone().at("llama"));
   // Stored responses belong to their key, whichever engine has them.
   const std::string body = R"({"model": "llama", "input": "hello", "max_output_tokens": 4})";
@@ -295,36 +215,36 @@ TEST(Fleet, KeysReachTheEngines) {
 
 TEST(Fleet, NewKeysReachTheEngines) {
   const KeyFile keys("0123456789abcdef-one\n");
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   for (FleetModel& model : options.models)
     model.arguments.insert(model.arguments.end(), {"--api-key-file", keys.path().string()});
   FleetServer server(std::move(options),
                      [&](ServerParts& parts) { parts.options.api_key_file = keys.path(); });
   const std::string old_key = "x-api-key: 0123456789abcdef-one\r\n",
                     new_key = "x-api-key: 0123456789abcdef-two\r\n";
-  EXPECT_EQ(server.client().post("/v1/completions", completion("llama"), old_key).status, 200);
+  EXPECT_EQ(server.client().post("/v1/completions", fleet_completion("llama"), old_key).status, 200);
   keys.write("0123456789abcdef-two\n");
   server.server().reload();
   int status = 0;
   for (int i = 0; i < 100 && status != 200; ++i) {
-    status = server.client().post("/v1/completions", completion("llama"), new_key).status;
+    status = server.client().post("/v1/completions", fleet_completion("llama"), new_key).status;
     std::this_thread::sleep_for(milliseconds(10));
   }
   EXPECT_EQ(status, 200);
-  EXPECT_EQ(server.client().post("/v1/completions", completion("llama"), old_key).status, 401);
-  EXPECT_EQ(server.client().post("/v1/completions", completion("gpt2"), new_key).status, 200);
+  EXPECT_EQ(server.client().post("/v1/completions", fleet_completion("llama"), old_key).status, 401);
+  EXPECT_EQ(server.client().post("/v1/completions", fleet_completion("gpt2"), new_key).status, 200);
 }
 
 // Requests that are not done when the time of a drain is over are told so.
 TEST(Fleet, ADrainEndsRequestsWithAnError) {
-  FleetOptions options = fleet(kNames.size());
+  FleetOptions options = fleet_of(kFleetNames.size());
   options.models.push_back(fleet_model("long", {"--kernels", "reference", "--speculative", "none"},
                                        OUTRIDER_SOURCE_DIR "/models/outrider-small"));
   FleetServer server(std::move(options), [](ServerParts& parts) { parts.options.drain_timeout = 0.2; });
   TestClient whole = server.client(), streaming = server.client();
-  streaming.send(post_text("/v1/completions", completion("long", true, 900)));
+  streaming.send(post_text("/v1/completions", fleet_completion("long", true, 900)));
   ASSERT_TRUE(streaming.receive_until("data: ", std::chrono::seconds(20)));
-  whole.send(post_text("/v1/completions", completion("long", false, 900)));
+  whole.send(post_text("/v1/completions", fleet_completion("long", false, 900)));
   std::this_thread::sleep_for(milliseconds(100));
   server.server().drain();
   EXPECT_EQ(whole.read_answer().status, 503);
@@ -333,9 +253,9 @@ TEST(Fleet, ADrainEndsRequestsWithAnError) {
 }
 
 TEST(Fleet, FiguresOfAllModelsAreOneText) {
-  const FleetServer server(fleet(kNames.size()));
-  server.ask(completion("llama"));
-  server.ask(completion("gpt2"));
+  const FleetServer server(fleet_of(kFleetNames.size()));
+  server.ask(fleet_completion("llama"));
+  server.ask(fleet_completion("gpt2"));
   const std::string text = server.client().get("/metrics").body;
   for (const char* part :
        {"outrider:fleet_loaded{model=\"llama\"} 1", "outrider:fleet_loaded{model=\"olmo2\"} 0",
@@ -353,9 +273,9 @@ TEST(Fleet, FiguresOfAllModelsAreOneText) {
 TEST(Fleet, EnginesEndWithTheServer) {
   std::vector<int> processes;
   {
-    FleetServer server(fleet(kNames.size()));
-    for (const std::string& name : kNames) {
-      server.ask(completion(name));
+    FleetServer server(fleet_of(kFleetNames.size()));
+    for (const std::string& name : kFleetNames) {
+      server.ask(fleet_completion(name));
       processes.push_back(server.stats(name)["process"]);
     }
     server.server().drain();
@@ -383,7 +303,8 @@ Load load() {
             .seconds = 600,
             .between_kills = std::chrono::seconds(30)};
 #else
-  Load load{.models = kNames, .places = 2, .clients = 24, .seconds = 6, .between_kills = milliseconds(700)};
+  Load load{
+      .models = kFleetNames, .places = 2, .clients = 24, .seconds = 6, .between_kills = milliseconds(700)};
 #endif
   const auto variables = read_environment();
   const auto given = variables.find("OUTRIDER_FLEET_SECONDS");
@@ -406,7 +327,7 @@ void kill_one(const FleetServer& server, std::mt19937& random) {
 // Each answer is right, or says that the engine ended.
 TEST(FleetLoad, ManyClientsAndFewPlaces) {
   const Load load = outrider::load();
-  FleetOptions options = fleet(load.models, 1);
+  FleetOptions options = fleet_of(load.models, 1);
   options.memory = load.places * kGigabyte;
   for (FleetModel& model : options.models) model.bytes = kGigabyte;
   const FleetServer server(std::move(options));
@@ -419,7 +340,7 @@ TEST(FleetLoad, ManyClientsAndFewPlaces) {
       const std::string& name = load.models[random() % load.models.size()];
       const bool streams = random() % 2 == 0;
       TestClient client = server.client();
-      client.send(post_text("/v1/completions", completion(name, streams)));
+      client.send(post_text("/v1/completions", fleet_completion(name, streams)));
       const TestAnswer answer = client.read_answer(std::chrono::seconds(120));
       const bool has_ended = answer.status == 502 || answer.body.find("engine_failed") != std::string::npos;
       const std::string events =

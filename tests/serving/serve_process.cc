@@ -33,7 +33,8 @@ void raise_file_limit() {
 
 }  // namespace
 
-ServeProcess::ServeProcess(const std::vector<std::string>& options, const std::vector<std::string>& before) {
+ServeProcess::ServeProcess(const std::vector<std::string>& options, const std::vector<std::string>& before,
+                           const std::string& model) {
   raise_file_limit();
   int out[2];
   if (pipe(out) != 0) std::abort();
@@ -43,7 +44,8 @@ ServeProcess::ServeProcess(const std::vector<std::string>& options, const std::v
     dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
     ::close(out[0]);
     std::vector<std::string> words = before;
-    for (const char* word : {OUTRIDER_PROGRAM, "serve", "builtin", "--port", "0"}) words.emplace_back(word);
+    for (const char* word : {OUTRIDER_PROGRAM, "serve", "--port", "0"}) words.emplace_back(word);
+    if (!model.empty()) words.push_back(model);
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

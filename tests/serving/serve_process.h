@@ -14,8 +14,9 @@ namespace outrider {
 class ServeProcess {
  public:
   // `before`: a command that starts the program, as {"prlimit", "--nofile=48"}.
+  // `model`: empty for a server that names none.
   explicit ServeProcess(const std::vector<std::string>& options = {},
-                        const std::vector<std::string>& before = {});
+                        const std::vector<std::string>& before = {}, const std::string& model = "builtin");
   ~ServeProcess();
   ServeProcess(const ServeProcess&) = delete;
   ServeProcess& operator=(const ServeProcess&) = delete;

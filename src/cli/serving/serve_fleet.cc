@@ -173,35 +173,43 @@ Status pin(const std::vector<std::string>& pinned, std::vector<FleetModel>& mode
   return {};
 }
 
-Status check_pinned(const FleetOptions& fleet) {
+Status check_pinned(const std::vector<FleetModel>& models, int64_t memory) {
   int64_t bytes = 0;
-  for (const FleetModel& model : fleet.models) bytes += model.is_pinned ? model.bytes : 0;
-  if (bytes <= fleet.memory) return {};
+  for (const FleetModel& model : models) bytes += model.is_pinned ? model.bytes : 0;
+  if (bytes <= memory) return {};
   return resource_error(
       fmt::format("the pinned models need {} MB, and engines may have {} MB; raise --models-memory",
-                  bytes >> 20, fleet.memory >> 20));
+                  bytes >> 20, memory >> 20));
+}
+
+// `memory`: bytes for all engines.
+Result<std::vector<FleetModel>> fleet_models(const Settings& settings, int64_t memory) {
+  OUTRIDER_TRY(const std::vector<ServedEntry> entries,
+               find_served_models(settings.server.models, model_folders()));
+  OUTRIDER_TRY(const std::vector<std::string> common, common_words(settings));
+  std::vector<FleetModel> models;
+  for (const ServedEntry& entry : entries) {
+    OUTRIDER_TRY(FleetModel model, fleet_model(entry, settings, common));
+    model.is_pinned = entry.is_pinned;
+    models.push_back(std::move(model));
+  }
+  OUTRIDER_RETURN_IF_ERROR(pin(settings.server.pinned, models));
+  OUTRIDER_RETURN_IF_ERROR(check_pinned(models, memory));
+  return models;
 }
 
 }  // namespace
 
 Result<FleetOptions> fleet_options(const Settings& settings) {
   if (!settings.engine.model.empty()) return usage_error("expected MODEL or --models, found both");
-  OUTRIDER_TRY(const std::vector<ServedEntry> entries,
-               find_served_models(settings.server.models, model_folders()));
-  OUTRIDER_TRY(const std::vector<std::string> common, common_words(settings));
   FleetOptions fleet{.program = std::filesystem::read_symlink("/proc/self/exe"),
                      .environment = engine_environment(settings),
                      .memory = settings.server.models_memory,
                      .idle_unload = settings.server.idle_unload,
                      .drain_timeout = settings.server.drain_timeout};
   if (fleet.memory == 0) fleet.memory = available_memory() / 10 * 9;
-  for (const ServedEntry& entry : entries) {
-    OUTRIDER_TRY(FleetModel model, fleet_model(entry, settings, common));
-    model.is_pinned = entry.is_pinned;
-    fleet.models.push_back(std::move(model));
-  }
-  OUTRIDER_RETURN_IF_ERROR(pin(settings.server.pinned, fleet.models));
-  OUTRIDER_RETURN_IF_ERROR(check_pinned(fleet));
+  fleet.read_models = [settings, memory = fleet.memory] { return fleet_models(settings, memory); };
+  OUTRIDER_TRY(fleet.models, fleet.read_models());
   return fleet;
 }
 

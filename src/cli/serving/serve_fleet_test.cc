@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,31 @@ TEST(ServeFleet, OptionsOfOneModelAreRefused) {
     ASSERT_FALSE(fleet.ok()) << part;
     EXPECT_THAT(fleet.error().message, HasSubstr(part));
   }
+}
+
+TEST(ServeFleet, AListIsReadAgain) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "serve_fleet_list.yaml";
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  const std::string small = "  - model: " + kFolder + "/outrider-small\n    name: small\n",
+                    draft = "  - model: " + kFolder + "/outrider-draft\n    name: draft\n";
+  write("models:\n" + small);
+  const auto settings = resolve_settings(
+      {.command = Command::kServe, .command_line = {{"models", {path.string()}}}, .environment = {}});
+  ASSERT_TRUE(settings.ok());
+  const auto fleet = fleet_options(*settings);
+  ASSERT_TRUE(fleet.ok()) << fleet.error().message;
+  const auto same = fleet->read_models();
+  ASSERT_TRUE(same.ok()) << same.error().message;
+  EXPECT_EQ(same->at(0).arguments, fleet->models.at(0).arguments) << "nothing starts again";
+  write("models:\n" + small + "    options: {max-batch: 3}\n" + draft);
+  const auto changed = fleet->read_models();
+  ASSERT_TRUE(changed.ok()) << changed.error().message;
+  ASSERT_EQ(changed->size(), 2u);
+  EXPECT_THAT(changed->at(0).arguments, Contains("--max-batch=3"));
+  write("models:\n  - name: broken\n");
+  const auto broken = fleet->read_models();
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(broken.error().message, HasSubstr("serve_fleet_list.yaml:2"));
 }
 
 }  // namespace

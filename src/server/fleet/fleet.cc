@@ -19,6 +19,23 @@
 #include "server/telemetry/request_log.h"
 
 namespace outrider {
+
+bool FleetMember::take(FleetModel other) {
+  const bool is_changed = model.arguments != other.arguments;
+  is_asked = is_asked || (other.is_pinned && (is_gone || !model.is_pinned));
+  is_gone = false;
+  model = std::move(other);
+  if (!is_changed) return false;
+  may_start_at = {};  // it failed with other options
+  failures_in_a_row = 0;
+  return true;
+}
+
+void FleetMember::leave_list() {
+  is_gone = true;
+  is_asked = model.is_pinned = model.is_default = false;
+}
+
 namespace {
 
 namespace asio = boost::asio;
@@ -44,24 +61,20 @@ bool is_wanted(const FleetMember& member, FleetMember::Clock::time_point now) {
 
 double seconds(FleetMember::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-std::string names_of(std::span<const FleetMember> members) {
+std::string names_of(const std::vector<MemberPointer>& members) {
   std::string names;
-  for (const FleetMember& member : members) names += (names.empty() ? "" : ", ") + member.model.name;
+  for (const MemberPointer& member : members) {
+    if (!member->is_gone) names += (names.empty() ? "" : ", ") + member->model.name;
+  }
   return names;
 }
 
 }  // namespace
 
-Fleet::Fleet(asio::io_context* io, FleetOptions options) : io_(io), options_(std::move(options)) {
-  for (const FleetModel& model : options_.models) {
-    FleetMember& member = members_.emplace_back();
-    member.model = model;
-    member.is_asked = model.is_pinned;
-  }
-}
+Fleet::Fleet(asio::io_context* io, FleetOptions options) : io_(io), options_(std::move(options)) {}
 
 Fleet::~Fleet() {
-  for (FleetMember& member : members_) member.process.reset();
+  for (const MemberPointer& member : members_) member->process.reset();
   std::error_code ignored;
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
@@ -70,15 +83,49 @@ Status Fleet::open() {
   std::string name = (std::filesystem::temp_directory_path() / "outrider-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) return io_error("cannot make a folder for sockets: " + name);
   folder_ = name;
-  for (size_t i = 0; i < members_.size(); ++i) members_[i].socket = (folder_ / std::to_string(i)).string();
+  for (const FleetModel& model : options_.models) members_.push_back(make_member(model));
   return {};
+}
+
+MemberPointer Fleet::make_member(FleetModel model) {
+  const auto member = std::make_shared<FleetMember>();
+  member->is_asked = model.is_pinned || model.is_default;
+  member->model = std::move(model);
+  member->socket = (folder_ / std::to_string(sockets_++)).string();
+  return member;
+}
+
+FleetChange Fleet::update(std::vector<FleetModel> models) {
+  FleetChange change;
+  std::vector<MemberPointer> before = std::exchange(members_, {});
+  for (FleetModel& model : models) {
+    const auto found = std::ranges::find_if(
+        before, [&](const MemberPointer& member) { return member->model.name == model.name; });
+    const bool is_new = found == before.end() || (*found)->is_gone;
+    change.added += is_new ? 1 : 0;
+    if (found == before.end()) {
+      members_.push_back(make_member(std::move(model)));
+      continue;
+    }
+    const bool is_changed = (*found)->take(std::move(model));
+    change.changed += is_changed && !is_new ? 1 : 0;
+    members_.push_back(*found);
+    before.erase(found);
+  }
+  for (MemberPointer& member : before) {
+    change.gone += member->is_gone ? 0 : 1;
+    member->leave_list();
+    members_.push_back(std::move(member));
+  }
+  plan();
+  return change;
 }
 
 void Fleet::start() { asio::co_spawn(*io_, watch(), log_if_failed); }
 
 int64_t Fleet::used_bytes() const {
   int64_t bytes = 0;
-  for (const FleetMember& member : members_) bytes += is_running(member) ? member.bytes() : 0;
+  for (const MemberPointer& member : members_) bytes += is_running(*member) ? member->bytes() : 0;
   return bytes;
 }
 
@@ -87,16 +134,21 @@ int Fleet::running_of(uint64_t scope) const {
   return found == running_by_scope_.end() ? 0 : found->second;
 }
 
-ApiResult<FleetMember*> Fleet::find(std::string_view name) {
-  if (name.empty() && members_.size() == 1) return &members_.front();
+ApiResult<MemberPointer> Fleet::find(std::string_view name) const {
+  const auto listed = [](const MemberPointer& member) { return !member->is_gone; };
+  const bool is_only = std::ranges::count_if(members_, listed) == 1;
+  const auto is_it = [&](const MemberPointer& member) {
+    const FleetModel& model = member->model;
+    if (name.empty()) return is_only || model.is_default;
+    return model.name == name || std::ranges::find(model.aliases, name) != model.aliases.end();
+  };
+  for (const MemberPointer& member : members_) {
+    if (listed(member) && is_it(member)) return member;
+  }
   if (name.empty()) {
     return ApiError{.message = "expected the name of a model, found none; models: " + names_of(members_),
                     .param = "model",
                     .code = "model_required"};
-  }
-  for (FleetMember& member : members_) {
-    const std::vector<std::string>& aliases = member.model.aliases;
-    if (member.model.name == name || std::ranges::find(aliases, name) != aliases.end()) return &member;
   }
   return ApiError{.status = 404,
                   .message = fmt::format("no model {}; models: {}", quote(name), names_of(members_)),
@@ -167,34 +219,47 @@ void Fleet::unload(FleetMember& member) {
 void Fleet::plan() {
   if (is_closed_) return;
   const auto now = Clock::now();
+  forget_gone();
   unload_idle(now);
-  for (FleetMember* next = next_to_start(now); next != nullptr; next = next_to_start(now)) {
+  for (MemberPointer next = next_to_start(now); next != nullptr; next = next_to_start(now)) {
     if (!fits(*next)) {
       make_room(*next, now);
       break;  // the model that waits longest comes first
     }
-    launch(*next);
+    launch(next);
   }
-  for (FleetMember& member : members_) {
-    if (member.state == EngineState::kLeaving && member.users == 0) end(member);
+  for (const MemberPointer& member : members_) {
+    if (member->state == EngineState::kLeaving && member->users == 0) end(*member);
   }
 }
 
+// A request that waits for a model has a share of it.
+void Fleet::forget_gone() {
+  std::erase_if(members_, [&](const MemberPointer& member) {
+    return member->is_gone && !is_running(*member) && member.use_count() == 1;
+  });
+}
+
+// Lets engines without requests go: of models that are gone, with other options, or that nobody asked for.
 void Fleet::unload_idle(Clock::time_point now) {
-  if (options_.idle_unload <= 0) return;
-  for (FleetMember& member : members_) {
-    const bool is_idle = member.users == 0 && seconds(now - member.used_at) >= options_.idle_unload;
-    if (member.state == EngineState::kLoaded && is_idle && !member.model.is_pinned)
-      member.state = EngineState::kLeaving;
+  for (const MemberPointer& member : members_) {
+    if (member->state != EngineState::kLoaded || member->users > 0) continue;
+    const bool is_old = options_.idle_unload > 0 && seconds(now - member->used_at) >= options_.idle_unload;
+    const bool is_left = member->is_gone && !is_wanted(*member, now);
+    const bool starts_again = member->is_outdated() && !member->is_gone;
+    if (!is_left && !starts_again && (!is_old || member->model.is_pinned)) continue;
+    if (starts_again && !is_wanted(*member, now)) member->waits_since = now;
+    member->is_asked = member->is_asked || starts_again;
+    member->state = EngineState::kLeaving;
   }
 }
 
-FleetMember* Fleet::next_to_start(Clock::time_point now) {
-  FleetMember* next = nullptr;
-  for (FleetMember& member : members_) {
-    if (is_running(member) || !is_wanted(member, now) || now < member.may_start_at) continue;
-    if (!fits_beside_pinned(member)) continue;  // it would hold up all that wait behind it
-    if (next == nullptr || member.waits_since < next->waits_since) next = &member;
+MemberPointer Fleet::next_to_start(Clock::time_point now) const {
+  MemberPointer next;
+  for (const MemberPointer& member : members_) {
+    if (is_running(*member) || !is_wanted(*member, now) || now < member->may_start_at) continue;
+    if (!fits_beside_pinned(*member)) continue;  // it would hold up all that wait behind it
+    if (next == nullptr || member->waits_since < next->waits_since) next = member;
   }
   return next;
 }
@@ -211,19 +276,19 @@ bool Fleet::fits(const FleetMember& member) const {
 
 bool Fleet::fits_beside_pinned(const FleetMember& member) const {
   int64_t pinned = 0;
-  for (const FleetMember& other : members_)
-    pinned += other.model.is_pinned && &other != &member ? other.bytes() : 0;
+  for (const MemberPointer& other : members_)
+    pinned += other->model.is_pinned && other.get() != &member ? other->bytes() : 0;
   return pinned == 0 || pinned + member.model.bytes <= options_.memory;
 }
 
 void Fleet::make_room(const FleetMember& member, Clock::time_point now) {
   int64_t used = used_bytes();
-  for (const FleetMember& other : members_) {
-    const bool goes = other.state == EngineState::kLeaving || other.state == EngineState::kStopping;
-    used -= goes ? other.bytes() : 0;
+  for (const MemberPointer& other : members_) {
+    const bool goes = other->state == EngineState::kLeaving || other->state == EngineState::kStopping;
+    used -= goes ? other->bytes() : 0;
   }
   while (used > 0 && used + member.model.bytes > options_.memory) {
-    FleetMember* const next = victim(now);
+    const MemberPointer next = victim(now);
     if (next == nullptr) return;
     used -= next->bytes();
     next->state = EngineState::kLeaving;
@@ -232,33 +297,35 @@ void Fleet::make_room(const FleetMember& member, Clock::time_point now) {
 
 // The idle engine that was used least recently, else the engine that was loaded first; null: all have to
 // stay.
-FleetMember* Fleet::victim(Clock::time_point now) {
-  FleetMember* found = nullptr;
+MemberPointer Fleet::victim(Clock::time_point now) const {
+  MemberPointer found;
   const auto leaves_before = [](const FleetMember& a, const FleetMember& b) {
     if ((a.users == 0) != (b.users == 0)) return a.users == 0;
     return a.users == 0 ? a.used_at < b.used_at : a.ready_at < b.ready_at;
   };
-  for (FleetMember& member : members_) {
+  for (const MemberPointer& member : members_) {
     const bool may_leave =
-        now - member.ready_at >= (member.users == 0 ? Clock::duration(kWelcome) : kLeastStay);
-    if (member.state != EngineState::kLoaded || member.model.is_pinned || !may_leave) continue;
-    if (found == nullptr || leaves_before(member, *found)) found = &member;
+        now - member->ready_at >= (member->users == 0 ? Clock::duration(kWelcome) : kLeastStay);
+    if (member->state != EngineState::kLoaded || member->model.is_pinned || !may_leave) continue;
+    if (found == nullptr || leaves_before(*member, *found)) found = member;
   }
   return found;
 }
 
-void Fleet::launch(FleetMember& member) {
+void Fleet::launch(const MemberPointer& pointer) {
+  FleetMember& member = *pointer;
   std::vector<std::string> arguments = member.model.arguments;
   arguments.insert(arguments.end(), {"--host", "unix:" + member.socket});
   const int64_t start = ++member.starts;
   member.state = EngineState::kLoading;
   member.resident_bytes = 0;
+  member.started_with = member.model.arguments;
   auto process = EngineProcess::start(io_->get_executor(), options_.program, arguments, options_.environment);
   if (!process.ok()) return on_end(member, process.error().message);
   member.process = std::move(process).value();
   log_event("engine_started", fmt::format("{}: process {}", member.model.name, member.process->pid()));
-  asio::co_spawn(*io_, watch_process(member), log_if_failed);
-  asio::co_spawn(*io_, wait_until_ready(member, start), log_if_failed);
+  asio::co_spawn(*io_, watch_process(pointer), log_if_failed);
+  asio::co_spawn(*io_, wait_until_ready(pointer, start), log_if_failed);
 }
 
 void Fleet::end(FleetMember& member) {
@@ -269,9 +336,9 @@ void Fleet::end(FleetMember& member) {
   member.process->terminate();
 }
 
-Fleet::Task<void> Fleet::watch_process(FleetMember& member) {
-  const std::string ending = co_await member.process->wait();
-  on_end(member, ending);
+Fleet::Task<void> Fleet::watch_process(MemberPointer member) {
+  const std::string ending = co_await member->process->wait();
+  on_end(*member, ending);
   plan();
 }
 
@@ -310,27 +377,27 @@ void Fleet::on_end(FleetMember& member, const std::string& ending) {
   tell("model_failed", member, ending);
 }
 
-Fleet::Task<void> Fleet::wait_until_ready(FleetMember& member, int64_t start) {
-  while (member.starts == start && member.state == EngineState::kLoading) {
+Fleet::Task<void> Fleet::wait_until_ready(MemberPointer member, int64_t start) {
+  while (member->starts == start && member->state == EngineState::kLoading) {
     const bool is_ready = co_await is_healthy(member);
-    if (member.starts != start || member.state != EngineState::kLoading) co_return;
+    if (member->starts != start || member->state != EngineState::kLoading) co_return;
     if (is_ready) {
-      member.state = EngineState::kLoaded;
-      member.problem.clear();
-      member.is_asked = false;
-      if (std::exchange(member.must_reload, false)) member.process->reload();
-      member.ready_at = member.used_at = Clock::now();
-      tell("model_loaded", member);
+      member->state = EngineState::kLoaded;
+      member->problem.clear();
+      member->is_asked = false;
+      if (std::exchange(member->must_reload, false)) member->process->reload();
+      member->ready_at = member->used_at = Clock::now();
+      tell("model_loaded", *member);
       co_return;
     }
     co_await sleep(kHealthInterval);
   }
 }
 
-Fleet::Task<bool> Fleet::is_healthy(const FleetMember& member) {
+Fleet::Task<bool> Fleet::is_healthy(MemberPointer member) {
   EngineConnection connection(io_->get_executor());
   const std::string request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-  const bool is_answered = co_await connection.ask(member.socket, request);
+  const bool is_answered = co_await connection.ask(member->socket, request);
   co_return is_answered&& connection.status() == 200;
 }
 
@@ -342,20 +409,20 @@ Fleet::Task<void> Fleet::sleep(Clock::duration time) {
 
 // An engine that is loading takes no signals yet.
 void Fleet::reload() {
-  for (FleetMember& member : members_) {
-    const bool is_ready = member.state == EngineState::kLoaded || member.state == EngineState::kLeaving;
-    if (is_ready) member.process->reload();
-    member.must_reload = member.state == EngineState::kLoading;
+  for (const MemberPointer& member : members_) {
+    const bool is_ready = member->state == EngineState::kLoaded || member->state == EngineState::kLeaving;
+    if (is_ready) member->process->reload();
+    member->must_reload = member->state == EngineState::kLoading;
   }
 }
 
 Fleet::Task<void> Fleet::watch() {
   while (!is_closed_) {
     plan();
-    for (FleetMember& member : members_) {
-      if (member.process == nullptr) continue;
-      member.resident_bytes = resident_memory(member.process->pid());
-      if (member.state == EngineState::kStopping && Clock::now() >= member.kill_at) member.process->kill();
+    for (const MemberPointer& member : members_) {
+      if (member->process == nullptr) continue;
+      member->resident_bytes = resident_memory(member->process->pid());
+      if (member->state == EngineState::kStopping && Clock::now() >= member->kill_at) member->process->kill();
     }
     co_await sleep(kTick);
   }
@@ -366,11 +433,11 @@ Fleet::Task<void> Fleet::stop() {
   is_closed_ = true;
   const auto kill_at = Clock::now() + kKillGrace;
   for (int signals = 0; used_bytes() > 0; ++signals) {
-    for (FleetMember& member : members_) {
-      if (member.process == nullptr) continue;
-      member.state = EngineState::kStopping;
-      if (signals < 2) member.process->terminate();
-      if (Clock::now() >= kill_at) member.process->kill();
+    for (const MemberPointer& member : members_) {
+      if (member->process == nullptr) continue;
+      member->state = EngineState::kStopping;
+      if (signals < 2) member->process->terminate();
+      if (Clock::now() >= kill_at) member->process->kill();
     }
     co_await sleep(kTick);
   }

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,11 +36,13 @@ struct FleetMember {
   std::string socket;  // of its engine
   EngineState state = EngineState::kUnloaded;
   std::unique_ptr<EngineProcess> process = nullptr;  // null: none runs
+  std::vector<std::string> started_with = {};        // arguments of its last engine
   int users = 0;                                     // requests that the engine answers
   int64_t resident_bytes = 0;                        // measured last
   int64_t starts = 0, failures = 0, requests = 0;
   int failures_in_a_row = 0;
   bool must_reload = false;            // keys changed while it was loaded
+  bool is_gone = false;                // it is in the list no longer, and stays for requests that came before
   bool is_asked = false;               // it shall be loaded although no request waits for it
   std::string problem = {};            // why the last engine ended before it was ready; empty: it did not
   Clock::time_point wanted_at = {};    // when a request last waited for it
@@ -51,9 +52,20 @@ struct FleetMember {
   Clock::time_point may_start_at = {};
   Clock::time_point kill_at = {};  // of kStopping
 
+  // Takes over an entry of a new list. True: it has other options.
+  bool take(FleetModel other);
+  void leave_list();
+  bool is_outdated() const { return process != nullptr && started_with != model.arguments; }
   std::string_view state_name() const { return kEngineStates[static_cast<size_t>(state)]; }
   // Memory that counts for it while it runs.
   int64_t bytes() const { return std::max(model.bytes, resident_bytes); }
+};
+
+using MemberPointer = std::shared_ptr<FleetMember>;
+
+// How many models a new list brings, leaves out, and has with other options.
+struct FleetChange {
+  int added = 0, gone = 0, changed = 0;
 };
 
 // Engines for several models. Each is a process, which starts when a request waits for its model. Where
@@ -82,7 +94,12 @@ class Fleet {
   // Where models that are loaded, unloaded or fail are told; null: nowhere.
   void set_audit(AuditLog* audit) { audit_ = audit; }
 
-  std::span<FleetMember> members() { return members_; }
+  // Takes over a new list. A model that is gone ends after the requests that were there before, and one with
+  // other options starts again when it is next idle.
+  FleetChange update(std::vector<FleetModel> models);
+
+  // A coroutine has to copy the list before it waits.
+  const std::vector<MemberPointer>& members() const { return members_; }
   const FleetOptions& options() const { return options_; }
   // Memory of all engines that run.
   int64_t used_bytes() const;
@@ -90,8 +107,8 @@ class Fleet {
   int running() const { return running_; }
   int running_of(uint64_t scope) const;
 
-  // The model of a name; an empty name means the only one. Error: there is none.
-  ApiResult<FleetMember*> find(std::string_view name);
+  // The model of a name; an empty name means the default or only one. Error: there is none.
+  ApiResult<MemberPointer> find(std::string_view name) const;
   // Takes a place at the engine. False: the engine is not ready, and it is loaded because of this call, which
   // is to be repeated at least twice a second. Error: it could not be started.
   ApiResult<bool> enter(FleetMember& member, uint64_t scope);
@@ -101,30 +118,33 @@ class Fleet {
   void unload(FleetMember& member);
 
  private:
+  MemberPointer make_member(FleetModel model);
   void plan();
+  void forget_gone();
   void unload_idle(Clock::time_point now);
-  FleetMember* next_to_start(Clock::time_point now);
+  MemberPointer next_to_start(Clock::time_point now) const;
   bool is_running(const FleetMember& member) const;
   bool fits(const FleetMember& member) const;
   bool fits_beside_pinned(const FleetMember& member) const;
   // Why the model cannot be loaded now, not even later by itself; nullopt: it can.
   std::optional<ApiError> refusal(const FleetMember& member, Clock::time_point now) const;
   void make_room(const FleetMember& member, Clock::time_point now);
-  FleetMember* victim(Clock::time_point now);
-  void launch(FleetMember& member);
+  MemberPointer victim(Clock::time_point now) const;
+  void launch(const MemberPointer& member);
   void end(FleetMember& member);
   void on_end(FleetMember& member, const std::string& ending);
   void tell(std::string_view action, const FleetMember& member, const std::string& error = {}) const;
   Task<void> watch();
-  Task<void> watch_process(FleetMember& member);
-  Task<void> wait_until_ready(FleetMember& member, int64_t start);
-  Task<bool> is_healthy(const FleetMember& member);
+  Task<void> watch_process(MemberPointer member);
+  Task<void> wait_until_ready(MemberPointer member, int64_t start);
+  Task<bool> is_healthy(MemberPointer member);
   Task<void> sleep(Clock::duration time);
 
   boost::asio::io_context* io_;
   FleetOptions options_;
   std::filesystem::path folder_;  // of the sockets
-  std::vector<FleetMember> members_;
+  std::vector<MemberPointer> members_;
+  int sockets_ = 0;  // that were named
   std::unordered_map<uint64_t, int> running_by_scope_;
   int running_ = 0;
   bool is_closed_ = false;

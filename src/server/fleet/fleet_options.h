@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "outrider/result.h"
 
 namespace outrider {
 
@@ -15,6 +18,7 @@ struct FleetModel {
   std::vector<std::string> arguments;  // of the program that serves it, but for its socket
   int64_t bytes = 0;                   // the memory that is planned for its engine
   bool is_pinned = false;              // it never leaves for another model
+  bool is_default = false;             // it answers requests that name no model, and is loaded at the start
 };
 
 struct FleetOptions {
@@ -24,6 +28,8 @@ struct FleetOptions {
   int64_t memory = 0;                         // bytes for all engines
   double idle_unload = 0;                     // seconds without requests, after which an engine ends; 0: none
   double drain_timeout = 30;                  // seconds that an engine has to end
+  // Finds the models again, on any thread; empty: they stay. Error: there is no valid list.
+  std::function<Result<std::vector<FleetModel>>()> read_models = {};
 };
 
 }  // namespace outrider

@@ -38,13 +38,15 @@ using Sample = double (*)(const FleetMember& member);
 
 void add_gauge(MetricsText& text, Fleet& fleet, std::string_view name, std::string_view help, Sample sample) {
   text.begin_gauge(name, help);
-  for (const FleetMember& member : fleet.members()) text.add({{"model", member.model.name}}, sample(member));
+  for (const MemberPointer& member : fleet.members())
+    text.add({{"model", member->model.name}}, sample(*member));
 }
 
 void add_counter(MetricsText& text, Fleet& fleet, std::string_view name, std::string_view help,
                  Sample sample) {
   text.begin_counter(name, help);
-  for (const FleetMember& member : fleet.members()) text.add({{"model", member.model.name}}, sample(member));
+  for (const MemberPointer& member : fleet.members())
+    text.add({{"model", member->model.name}}, sample(*member));
 }
 
 // The name in "# HELP name text" or "# TYPE name kind"; empty: the line is a sample.
@@ -60,7 +62,9 @@ std::string fleet_models_body(Fleet& fleet, int64_t created) {
   std::string body;
   JsonWriter out(body);
   out.begin_object().member("object", "list").key("data").begin_array();
-  for (const FleetMember& member : fleet.members()) write_model(out, member, member.model.name, created);
+  for (const MemberPointer& member : fleet.members()) {
+    if (!member->is_gone) write_model(out, *member, member->model.name, created);
+  }
   out.end_array().end_object();
   return body;
 }
@@ -76,8 +80,9 @@ std::string fleet_tags_body(Fleet& fleet, bool only_loaded) {
   std::string body;
   JsonWriter out(body);
   out.begin_object().key("models").begin_array();
-  for (const FleetMember& member : fleet.members()) {
-    if (!only_loaded || member.state == EngineState::kLoaded) write_tag(out, member);
+  for (const MemberPointer& member : fleet.members()) {
+    if (member->is_gone) continue;
+    if (!only_loaded || member->state == EngineState::kLoaded) write_tag(out, *member);
   }
   out.end_array().end_object();
   return body;
@@ -96,7 +101,7 @@ std::string fleet_stats_body(Fleet& fleet, double uptime) {
   out.begin_object().member("uptime_s", uptime).member("running", fleet.running());
   out.member("memory", fleet.options().memory).member("used_memory", fleet.used_bytes());
   out.key("models").begin_array();
-  for (const FleetMember& member : fleet.members()) write_stats(out, member);
+  for (const MemberPointer& member : fleet.members()) write_stats(out, *member);
   out.end_array().end_object();
   return body;
 }

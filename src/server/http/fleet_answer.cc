@@ -74,7 +74,7 @@ Connection::Task<std::optional<ApiResult<ForwardedRequest>>> read_on_worker(Exch
 }
 
 Reply model_reply(Fleet& fleet, const std::string& name, int64_t created) {
-  const ApiResult<FleetMember*> found = fleet.find(name);
+  const ApiResult<MemberPointer> found = fleet.find(name);
   if (!found.ok()) return error_reply(found.error());
   return {.body = fleet_model_body(**found, name, created)};
 }
@@ -83,7 +83,7 @@ Reply model_reply(Fleet& fleet, const std::string& name, int64_t created) {
 Reply change_model(Fleet& fleet, std::string body, bool loads) {
   const ApiResult<ForwardedRequest> request = read_request(std::move(body));
   if (!request.ok()) return error_reply(request.error());
-  const ApiResult<FleetMember*> found = fleet.find(request->model);
+  const ApiResult<MemberPointer> found = fleet.find(request->model);
   if (!found.ok()) return error_reply(found.error());
   if (loads) {
     if (const std::optional<ApiError> refused = fleet.load(**found)) return error_reply(*refused);
@@ -114,7 +114,7 @@ std::optional<Reply> own_reply(Exchange& exchange) {
 
 // GET /stats?model=NAME: what its engine says, or where there is none its state. No engine starts for that.
 Connection::Task<bool> answer_stats(Exchange& exchange, std::string model) {
-  const ApiResult<FleetMember*> found = exchange.connection->service().fleet->find(model);
+  const ApiResult<MemberPointer> found = exchange.connection->service().fleet->find(model);
   if (!found.ok()) {
     const Reply reply = error_reply(exchange, found.error());
     co_return co_await send(exchange, reply);
@@ -122,7 +122,7 @@ Connection::Task<bool> answer_stats(Exchange& exchange, std::string model) {
   std::optional<Reply> reply;
   if ((*found)->state == EngineState::kLoaded) {
     ForwardedRequest request;
-    reply = co_await ask_engine(exchange, **found, std::move(request));
+    reply = co_await ask_engine(exchange, *found, std::move(request));
   }
   if (!reply) reply = Reply{.body = fleet_member_stats(**found)};
   co_return co_await send(exchange, *reply);
@@ -134,8 +134,9 @@ Connection::Task<bool> answer_metrics(Exchange& exchange) {
   const std::optional<int64_t> audit_lost =
       service.audit == nullptr ? std::nullopt : std::optional(service.audit->lost());
   std::vector<std::string> texts = {fleet_metrics(*service.fleet, service.connections, audit_lost)};
-  for (FleetMember& member : service.fleet->members()) {
-    if (member.state != EngineState::kLoaded) continue;
+  const std::vector<MemberPointer> members = service.fleet->members();
+  for (const MemberPointer& member : members) {
+    if (member->state != EngineState::kLoaded) continue;
     ForwardedRequest request;
     std::optional<Reply> reply = co_await ask_engine(exchange, member, std::move(request));
     if (reply && reply->status == 200) texts.push_back(std::move(reply->body));
@@ -152,8 +153,9 @@ Connection::Task<bool> answer_by_id(Exchange& exchange) {
                                       .message = "no loaded model knows this id",
                                       .param = "id",
                                       .code = "not_found"});
-  for (FleetMember& member : exchange.connection->service().fleet->members()) {
-    if (member.state != EngineState::kLoaded) continue;
+  const std::vector<MemberPointer> members = exchange.connection->service().fleet->members();
+  for (const MemberPointer& member : members) {
+    if (member->state != EngineState::kLoaded) continue;
     ForwardedRequest request{.body = exchange.body.bytes};
     std::optional<Reply> reply = co_await ask_engine(exchange, member, std::move(request));
     if (!reply) continue;

@@ -33,15 +33,15 @@ constexpr std::array<std::string_view, 3> kPassedHeaders = {"Retry-After", "WWW-
 // A place at an engine.
 class FleetPlace {
  public:
-  FleetPlace(Fleet* fleet, FleetMember* member, uint64_t scope)
-      : fleet_(fleet), member_(member), scope_(scope) {}
+  FleetPlace(Fleet* fleet, MemberPointer member, uint64_t scope)
+      : fleet_(fleet), member_(std::move(member)), scope_(scope) {}
   ~FleetPlace() { fleet_->leave(*member_, scope_); }
   FleetPlace(const FleetPlace&) = delete;
   FleetPlace& operator=(const FleetPlace&) = delete;
 
  private:
   Fleet* fleet_;
-  FleetMember* member_;
+  MemberPointer member_;
   uint64_t scope_;
 };
 
@@ -188,7 +188,7 @@ class Forwarding {
   ForwardedRequest request_;
   Connection& connection_;
   Fleet& fleet_;
-  FleetMember* member_ = nullptr;
+  MemberPointer member_;
   bool is_begun_ = false;  // the header of a stream was sent
   Connection::Clock::time_point noticed_at_ = {};
 };
@@ -341,15 +341,15 @@ Connection::Task<bool> answer_forwarded(Exchange& exchange, ForwardedRequest req
   co_return is_sent && !is_gone;
 }
 
-Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, FleetMember& member,
+Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, MemberPointer member,
                                                   ForwardedRequest request) {
   Fleet& fleet = *exchange.connection->service().fleet;
-  const ApiResult<bool> entered = fleet.enter(member, exchange.admission.scope);
+  const ApiResult<bool> entered = fleet.enter(*member, exchange.admission.scope);
   if (!entered.ok() || !*entered) co_return std::nullopt;
-  const FleetPlace place(&fleet, &member, exchange.admission.scope);
+  const FleetPlace place(&fleet, member, exchange.admission.scope);
   EngineConnection engine(exchange.connection->stream().get_executor());
   const std::string text = request_text(exchange, request.body);
-  const bool is_answered = co_await engine.ask(member.socket, text);
+  const bool is_answered = co_await engine.ask(member->socket, text);
   if (!is_answered) co_return std::nullopt;
   Reply reply = reply_of(engine);
   while (reply.body.size() <= kMostWhole) {

@@ -22,7 +22,7 @@ struct ForwardedRequest {
 Connection::Task<bool> answer_forwarded(Exchange& exchange, ForwardedRequest request);
 
 // The whole answer of an engine, without the headers that every answer has; nullopt: it is gone.
-Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, FleetMember& member,
+Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, MemberPointer member,
                                                   ForwardedRequest request);
 
 }  // namespace outrider

@@ -405,6 +405,7 @@ _outrider() {
         '--allowed-host[a name under which clients may reach the server, beside the names of this machine; may be repeated]:NAME:_files' \
         '--api-key[keys that requests may show, separated by commas; other users of the machine see them in the list of processes, so --api-key-file is better; may be repeated]:KEY:_files' \
         '--api-key-file[keys, one per line, that requests must show; read again on SIGHUP; not readable by others]:FILE:_files' \
+        '--audit-log[append what operators and keys do, and who is refused, a JSON object a line; opened again on SIGHUP]:FILE:_files' \
         '--batch-beside[with --batch-folder\: requests of batches that may run beside others, and slow them]:N:_files' \
         '--batch-folder[serve OpenAI'\''s Files and Batch API, /v1/files and /v1/batches; their files lie in this folder]:DIR:_files' \
         '--batch-folder-size[with --batch-folder\: the size of all files together; beyond it uploads are refused]:MIB:_files' \
@@ -448,7 +449,7 @@ _outrider() {
         '--models-memory[with --models\: memory for all models that are loaded, such as 24G; the one that was used least recently leaves for another; without it nine tenths of what is free at the start]:SIZE:_files' \
         '--no-log-routes[routes whose requests get no line in the log, as in /health,/metrics; may be repeated]:ROUTES:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
-        '--otlp-traces-endpoint[send a trace of every request to this collector of OpenTelemetry, such as http\://127.0.0.1\:4318]:URL:_files' \
+        '--otlp-traces-endpoint[send a trace of every request to this collector of OpenTelemetry, such as http\://127.0.0.1\:4318, or https for TLS; OTEL_EXPORTER_OTLP_HEADERS and _CERTIFICATE count]:URL:_files' \
         '--packed-cache[folder for weights in the layout of the kernels\: written by the first start, mapped by later ones]:DIR:_files' \
         '--page-size[tokens per page of the KV cache]:N:_files' \
         '--pin[keep each thread on one processor; auto\: with several NUMA nodes and a thread for every processor]:WHEN:(auto on off)' \

@@ -92,6 +92,14 @@ ModelFolders model_folders() {
   return folders;
 }
 
+CollectorVariables collector_variables() {
+  const auto either = [](const std::string& name) {
+    const std::string of_traces = text_of(("OTEL_EXPORTER_OTLP_TRACES_" + name).c_str());
+    return of_traces.empty() ? text_of(("OTEL_EXPORTER_OTLP_" + name).c_str()) : of_traces;
+  };
+  return {.headers = either("HEADERS"), .certificate = either("CERTIFICATE")};
+}
+
 std::string notify_socket() { return text_of("NOTIFY_SOCKET"); }
 
 std::optional<int> inherited_socket() {

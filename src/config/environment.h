@@ -44,6 +44,14 @@ struct ModelFolders {
 };
 ModelFolders model_folders();
 
+// OpenTelemetry's variables about the collector of traces, OTEL_EXPORTER_OTLP_TRACES_HEADERS and
+// OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE, or the names without TRACES_.
+struct CollectorVariables {
+  std::string headers;                // "name=value,name=value"; empty: none
+  std::filesystem::path certificate;  // PEM file of authorities to trust beside the system's; empty: none
+};
+CollectorVariables collector_variables();
+
 // $NOTIFY_SOCKET, where systemd wants to hear from a service; empty: it does not.
 std::string notify_socket();
 

@@ -249,7 +249,8 @@ const OptionRow kOptions[] = {
      .help = "tokens of prompts and outputs that one key may have in a minute; 0: any number", .range = {0, 1e12}},
     {.name = "otlp-traces-endpoint", .metavar = "URL", .group = kServing, .commands = kServe,
      .member = member<&S::server, &ServerOptions::traces_endpoint>(),
-     .help = "send a trace of every request to this collector of OpenTelemetry, such as http://127.0.0.1:4318"},
+     .help = "send a trace of every request to this collector of OpenTelemetry, such as http://127.0.0.1:4318, or https for TLS; "
+             "OTEL_EXPORTER_OTLP_HEADERS and _CERTIFICATE count"},
     {.name = "no-log-routes", .metavar = "ROUTES", .group = kServing, .commands = kServe,
      .member = read_by<read_routes, S>(Type::kTextList, routes_text),
      .help = "routes whose requests get no line in the log, as in /health,/metrics; may be repeated"},

@@ -133,7 +133,7 @@ struct Server::Impl {
   Status open_batches();
   void start_batches();
   void start_fleet();
-  // Error: the address of the collector has another form.
+  // Errors: the address of the collector has another form; its headers or certificates are wrong.
   Status collect_traces();
   // Opens the audit log, whose first line says where the server listens.
   Status begin_audit(const std::string& url);
@@ -211,7 +211,8 @@ Status Server::Impl::collect_traces() {
   const std::string& endpoint = service.options.traces_endpoint;
   if (endpoint.empty()) return {};
   OUTRIDER_TRY(CollectorAddress address, CollectorAddress::parse(endpoint));
-  service.traces = std::make_unique<TraceExporter>(&io, std::move(address));
+  OUTRIDER_TRY(TraceCollector collector, TraceCollector::open(&io, std::move(address), parts.collector));
+  service.traces = std::make_unique<TraceExporter>(&io, std::move(collector));
   service.calls.set_traces(service.traces.get());
   asio::co_spawn(io, service.traces->run(), [](const std::exception_ptr& failure) {
     if (failure != nullptr) log_failure("traces_failed", failure);
@@ -263,8 +264,7 @@ void Server::Impl::start_fleet() {
   service.fleet->start();
   service.phase = Phase::kReady;
   const size_t count = service.fleet->members().size();
-  log_event("ready", fmt::format("{} model{}, {:.1f} GB for engines", count, count == 1 ? "" : "s",
-                                 static_cast<double>(service.fleet->options().memory) / 1e9));
+  log_event("ready", service.fleet->summary());
   notify_manager(parts.notify_socket, fmt::format("READY=1\nSTATUS=serving {} models", count));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chat_template/chat_template.h"
+#include "config/environment.h"
 #include "config/settings.h"
 #include "open/parts.h"
 #include "outrider/engine.h"
@@ -39,6 +40,7 @@ struct ServerParts {
   std::string thinking_message;                 // is written where a budget ends
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
+  CollectorVariables collector = {};            // of the environment, for --otlp-traces-endpoint
   std::optional<int> listening_socket = {};     // a descriptor that takes the place of host and port
   // Several models, whose engines are processes that this server starts; then the parts about one model,
   // from `open` to `thinking_message`, mean nothing.

@@ -73,8 +73,8 @@ class ChangingList {
 
 std::vector<std::string> listed(const FleetServer& server) {
   std::vector<std::string> names;
-  for (const ReloadJson& model : ReloadJson::parse(server.client().get("/v1/models").body)["data"])
-    names.push_back(model["id"]);
+  const ReloadJson models = ReloadJson::parse(server.client().get("/v1/models").body);
+  for (const ReloadJson& model : models["data"]) names.push_back(model["id"]);
   return names;
 }
 

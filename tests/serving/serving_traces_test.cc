@@ -4,19 +4,24 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <filesystem>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/serving/serving.h"
 #include "tests/serving/serving_calls.h"
+#include "tests/support/test_certificate.h"
 
 namespace outrider {
 namespace {
@@ -39,17 +44,59 @@ struct ListeningSocket {
   int port = 0;
 };
 
+// A connection of the collector, over TLS if it has a certificate.
+class CollectorConnection {
+ public:
+  CollectorConnection(int client, SSL_CTX* context) : client_(client), tls_(nullptr, SSL_free) {
+    if (context == nullptr) return;
+    tls_.reset(SSL_new(context));
+    SSL_set_fd(tls_.get(), client);
+    is_open_ = SSL_accept(tls_.get()) == 1;
+  }
+  bool is_open() const { return is_open_; }
+  ssize_t read(std::span<char> buffer) const {
+    return tls_ == nullptr ? ::recv(client_, buffer.data(), buffer.size(), 0)
+                           : SSL_read(tls_.get(), buffer.data(), static_cast<int>(buffer.size()));
+  }
+  void write(const std::string& text) const {
+    if (tls_ == nullptr) {
+      ::send(client_, text.data(), text.size(), MSG_NOSIGNAL);
+    } else {
+      SSL_write(tls_.get(), text.data(), static_cast<int>(text.size()));
+    }
+  }
+
+ private:
+  int client_;
+  std::unique_ptr<SSL, decltype(&SSL_free)> tls_;
+  bool is_open_ = true;
+};
+
 // Takes messages of OTLP and answers each with this status line.
 class Collector {
  public:
-  explicit Collector(std::string status = "200 OK")
-      : status_(std::move(status)), thread_([this] { run(); }) {}
+  explicit Collector(std::string status = "200 OK", const TestCertificate* certificate = nullptr)
+      : context_(nullptr, SSL_CTX_free), status_(std::move(status)) {
+    if (certificate != nullptr) {
+      context_.reset(SSL_CTX_new(TLS_server_method()));
+      SSL_CTX_use_certificate_chain_file(context_.get(), certificate->certificate().c_str());
+      SSL_CTX_use_PrivateKey_file(context_.get(), certificate->key().c_str(), SSL_FILETYPE_PEM);
+    }
+    thread_ = std::thread([this] { run(); });
+  }
   ~Collector() {
     ::shutdown(listening_.fd, SHUT_RDWR);
     thread_.join();
     ::close(listening_.fd);
   }
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(listening_.port); }
+  std::string url(const std::string& host = "127.0.0.1") const {
+    return (context_ == nullptr ? "http://" : "https://") + host + ":" + std::to_string(listening_.port);
+  }
+  // The head of the last message.
+  std::string head() const {
+    const std::lock_guard lock(mutex_);
+    return head_;
+  }
   int messages() const { return messages_; }
   // All spans that came, by name of the route or part.
   std::vector<TraceJson> spans() const {
@@ -63,10 +110,12 @@ class Collector {
       take(client);
   }
   void take(int client) {
+    const CollectorConnection connection(client, context_.get());
+    if (!connection.is_open()) return;
     std::string text;
     std::array<char, 4096> buffer;
     while (true) {
-      const ssize_t count = ::recv(client, buffer.data(), buffer.size(), 0);
+      const ssize_t count = connection.read(buffer);
       if (count <= 0) break;
       text.append(buffer.data(), static_cast<size_t>(count));
       const size_t body = text.find("\r\n\r\n");
@@ -75,18 +124,20 @@ class Collector {
       if (text.size() >= body + 4 + std::stoul(text.substr(length + 16))) break;
     }
     const std::string answer = "HTTP/1.1 " + status_ + "\r\nContent-Length: 2\r\n\r\n{}";
-    ::send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+    connection.write(answer);
     ++messages_;
     EXPECT_TRUE(text.starts_with("POST /v1/traces HTTP/1.1\r\n")) << text.substr(0, 60);
     const TraceJson body = TraceJson::parse(text.substr(text.find("\r\n\r\n") + 4));
     const std::lock_guard lock(mutex_);
+    head_ = text.substr(0, text.find("\r\n\r\n"));
     for (const TraceJson& resource : body.at("resourceSpans"))
       for (const TraceJson& scope : resource.at("scopeSpans"))
         for (const TraceJson& span : scope.at("spans")) spans_.push_back(span);
   }
 
   ListeningSocket listening_;
-  std::string status_;
+  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;  // null: plain
+  std::string status_, head_;
   std::atomic<int> messages_ = 0;
   mutable std::mutex mutex_;
   std::vector<TraceJson> spans_;
@@ -135,13 +186,62 @@ TEST(ServedTraces, ACollectorThatFailsHarmsNobody) {
   EXPECT_GE(collector.messages(), 1);
 }
 
-TEST(ServedTraces, AWrongAddressIsRefusedAtTheStart) {
-  ServerParts parts;
-  parts.options.port = 0;
-  parts.options.traces_endpoint = "collector:4317";
-  const auto server = Server::listen(std::move(parts));
-  ASSERT_FALSE(server.ok());
-  EXPECT_NE(server.error().message.find("collector:4317"), std::string::npos) << server.error().message;
+TEST(ServedTraces, ACollectorMayHaveTls) {
+  const TestCertificate certificate;
+  Collector collector("200 OK", &certificate);
+  {
+    TestServer server([&](ServerParts& parts) {
+      parts.options.traces_endpoint = collector.url();
+      parts.collector = {.headers = "Authorization=Bearer%20secret,x-team=a",
+                         .certificate = certificate.certificate()};
+    });
+    ASSERT_TRUE(server.wait_until_ready());
+    EXPECT_EQ(TestClient(server.port()).post("/v1/completions", kShort).status, 200);
+  }
+  EXPECT_FALSE(collector.spans().empty());
+  EXPECT_NE(collector.head().find("\r\nAuthorization: Bearer secret\r\n"), std::string::npos)
+      << collector.head();
+  EXPECT_NE(collector.head().find("\r\nx-team: a\r\n"), std::string::npos) << collector.head();
+}
+
+// Somebody else's certificate, or one of another name: no span and no header leaves the server.
+TEST(ServedTraces, ACollectorThatIsNotKnownGetsNothing) {
+  const TestCertificate certificate, other;
+  Collector collector("200 OK", &certificate);
+  const std::pair<std::string, std::filesystem::path> cases[] = {
+      {collector.url(), ""},
+      {collector.url(), other.certificate()},
+      {collector.url("localhost"), certificate.certificate()}};
+  for (const auto& [url, authority] : cases) {
+    testing::internal::CaptureStderr();
+    {
+      TestServer server([&, url = url, authority = authority](ServerParts& parts) {
+        parts.options.traces_endpoint = url;
+        parts.collector.certificate = authority;
+      });
+      ASSERT_TRUE(server.wait_until_ready());
+      EXPECT_EQ(TestClient(server.port()).post("/v1/completions", kShort).status, 200);
+    }
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("certificate verify failed"), std::string::npos) << url << log;
+  }
+  EXPECT_EQ(collector.messages(), 0);
+}
+
+TEST(ServedTraces, WrongSettingsAreRefusedAtTheStart) {
+  const auto refusal = [](const std::string& url, const CollectorVariables& variables) {
+    ServerParts parts;
+    parts.options.port = 0;
+    parts.options.traces_endpoint = url;
+    parts.collector = variables;
+    const auto server = Server::listen(std::move(parts));
+    return server.ok() ? "" : server.error().message;
+  };
+  EXPECT_NE(refusal("collector:4317", {}).find("collector:4317"), std::string::npos);
+  EXPECT_NE(refusal("http://localhost", {.headers = "secret", .certificate = {}}).find("OTLP_HEADERS"),
+            std::string::npos);
+  EXPECT_NE(refusal("https://localhost", {.headers = {}, .certificate = "/nonexistent"}).find("/nonexistent"),
+            std::string::npos);
 }
 
 TEST(ServedQuotas, KeysHaveTheirOwn) {

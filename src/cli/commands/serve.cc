@@ -34,6 +34,7 @@ Status run_serve(const Settings& settings) {
   parts.options = settings.server;
   parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
+  parts.collector = collector_variables();
   parts.listening_socket = inherited_socket();
   if (settings.server.models.empty()) {
     OUTRIDER_RETURN_IF_ERROR(add_model(settings, parts));

@@ -66,7 +66,14 @@ std::string base64_decoded(std::string_view text) {
   return bytes;
 }
 
-// nullopt: an invalid escape.
+}  // namespace
+
+std::string lowered(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -81,14 +88,6 @@ std::optional<std::string> percent_decoded(std::string_view text) {
     decoded += c;
   }
   return decoded;
-}
-
-}  // namespace
-
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
 }
 
 std::optional<std::string> request_path(std::string_view target) {

@@ -48,6 +48,9 @@ bool is_request_id(std::string_view id);
 // The first address in X-Forwarded-For; empty: none, or no address.
 std::string client_address(std::string_view forwarded_for);
 
+// nullopt: an invalid escape.
+std::optional<std::string> percent_decoded(std::string_view text);
+
 // The value of a name in the query of a request target, percent-decoded; empty: there is none.
 std::string query_value(std::string_view target, std::string_view name);
 

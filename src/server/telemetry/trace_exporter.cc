@@ -4,30 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <utility>
 
-#include "base/quote.h"
 #include "server/api/json_writer.h"
 
 namespace outrider {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr auto kInterval = std::chrono::seconds(2);
-constexpr auto kSendTime = std::chrono::seconds(5);
 constexpr size_t kMaxWaiting = 4096;  // requests
 constexpr size_t kMaxBatch = 256;     // requests of one message
 
@@ -100,30 +90,6 @@ void add_steps(Attributes& attributes, const CallTotals& call) {
 
 }  // namespace
 
-Result<CollectorAddress> CollectorAddress::parse(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  std::string_view rest = url;
-  const bool is_http = rest.starts_with(kScheme);
-  if (is_http) rest.remove_prefix(kScheme.size());
-  const size_t slash = std::min(rest.find('/'), rest.size());
-  std::string_view place = rest.substr(0, slash);
-  CollectorAddress address{.host = {}, .port = "4318", .path = std::string(rest.substr(slash))};
-  if (address.path.empty() || address.path == "/") address.path = "/v1/traces";
-  const size_t bracket = place.find(']');
-  const size_t colon = place.find(':', bracket == place.npos ? 0 : bracket);
-  if (colon != place.npos) {
-    address.port = place.substr(colon + 1);
-    place = place.substr(0, colon);
-  }
-  if (place.starts_with('[') && place.ends_with(']')) place = place.substr(1, place.size() - 2);
-  address.host = place;
-  const bool has_port = !address.port.empty() && address.port.size() <= 5 &&
-                        std::ranges::all_of(address.port, [](char c) { return c >= '0' && c <= '9'; });
-  if (is_http && has_port && !address.host.empty()) return address;
-  return usage_error("expected the address of a collector such as http://127.0.0.1:4318, found " +
-                     quote(url));
-}
-
 std::string spans_of(const RequestRecord& record, uint64_t now_ns, std::mt19937_64& random) {
   const std::optional<TraceContext>& given = record.client.trace;
   const std::string trace = given ? given->trace_id : random_id(random, 2);
@@ -173,8 +139,8 @@ std::string spans_of(const RequestRecord& record, uint64_t now_ns, std::mt19937_
   return out;
 }
 
-TraceExporter::TraceExporter(asio::io_context* io, CollectorAddress address)
-    : io_(io), address_(std::move(address)), timer_(*io) {}
+TraceExporter::TraceExporter(asio::io_context* io, TraceCollector collector)
+    : collector_(std::move(collector)), timer_(*io) {}
 
 void TraceExporter::add(const RequestRecord& record) {
   // A caller that does not record its trace wants no part of it.
@@ -212,37 +178,16 @@ TraceExporter::Task<void> TraceExporter::flush() {
     for (size_t i = 0; i < count; ++i) body += (i == 0 ? "" : ",") + waiting_[i];
     body += "]}]}]}";
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(count));
-    if (co_await send(body)) continue;
+    const std::string failure = co_await collector_.send(body);
+    if (failure.empty()) {
+      has_warned_ = false;
+      continue;
+    }
     dropped_ += static_cast<int64_t>(count + waiting_.size());
     waiting_.clear();
     if (!std::exchange(has_warned_, true))
-      log_event("traces_dropped", fmt::format("http://{}:{}{} does not take them", address_.host,
-                                              address_.port, address_.path));
+      log_event("traces_dropped", fmt::format("{} does not take them: {}", collector_.url(), failure));
   }
-}
-
-TraceExporter::Task<bool> TraceExporter::send(const std::string& body) {
-  error_code error;
-  asio::ip::tcp::resolver resolver(*io_);
-  const auto places = co_await resolver.async_resolve(address_.host, address_.port,
-                                                      asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return false;
-  boost::beast::tcp_stream stream(*io_);
-  stream.expires_after(kSendTime);
-  co_await stream.async_connect(places, asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return false;
-  http::request<http::string_body> request(http::verb::post, address_.path, 11, body);
-  request.set(http::field::host, address_.host + ":" + address_.port);
-  request.set(http::field::content_type, "application/json");
-  request.keep_alive(false);
-  request.prepare_payload();
-  co_await http::async_write(stream, request, asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return false;
-  boost::beast::flat_buffer buffer;
-  http::response<http::string_body> response;
-  co_await http::async_read(stream, buffer, response, asio::redirect_error(asio::use_awaitable, error));
-  if (!error && response.result_int() < 300) has_warned_ = false;
-  co_return !error && response.result_int() < 300;
 }
 
 }  // namespace outrider

@@ -13,17 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "outrider/result.h"
 #include "server/telemetry/request_log.h"
+#include "server/telemetry/trace_collector.h"
 
 namespace outrider {
-
-struct CollectorAddress {
-  std::string host, port, path;  // "localhost", "4318", "/v1/traces"
-
-  // Reads "http://HOST[:PORT][/PATH]". Error: another form.
-  static Result<CollectorAddress> parse(std::string_view url);
-};
 
 // The spans of one request as JSON objects with commas between them: the request, and in it the wait for a
 // place in the batch, the prompt and the output. `now_ns`: Unix time of its end. `random` makes ids.
@@ -36,7 +29,7 @@ class TraceExporter {
   template <typename T>
   using Task = boost::asio::awaitable<T>;
 
-  TraceExporter(boost::asio::io_context* io, CollectorAddress address);
+  TraceExporter(boost::asio::io_context* io, TraceCollector collector);
 
   void add(const RequestRecord& record);
   // Sends what has come, again and again, until stop().
@@ -47,10 +40,7 @@ class TraceExporter {
   int64_t dropped() const { return dropped_; }  // requests
 
  private:
-  Task<bool> send(const std::string& body);
-
-  boost::asio::io_context* io_;
-  CollectorAddress address_;
+  TraceCollector collector_;
   boost::asio::steady_timer timer_;
   std::mt19937_64 random_{std::random_device{}()};
   std::vector<std::string> waiting_;  // spans of a request each

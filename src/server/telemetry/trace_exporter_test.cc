@@ -103,19 +103,5 @@ TEST(TraceExporter, PartsStayWithinTheirRequest) {
   }
 }
 
-TEST(TraceExporter, AddressesOfCollectors) {
-  const auto text = [](std::string_view url) {
-    const auto address = CollectorAddress::parse(url);
-    return address.ok() ? address->host + " " + address->port + " " + address->path : address.error().message;
-  };
-  EXPECT_EQ(text("http://localhost:4318"), "localhost 4318 /v1/traces");
-  EXPECT_EQ(text("http://collector"), "collector 4318 /v1/traces");
-  EXPECT_EQ(text("http://10.0.0.2:80/otlp/v1/traces"), "10.0.0.2 80 /otlp/v1/traces");
-  EXPECT_EQ(text("http://[::1]:4318/"), "::1 4318 /v1/traces");
-  for (const char* wrong : {"", "localhost:4318", "https://localhost", "http://", "http://:4318",
-                            "http://a:b", "http://a:123456"})
-    EXPECT_NE(text(wrong).find("expected the address of a collector"), std::string::npos) << wrong;
-}
-
 }  // namespace
 }  // namespace outrider

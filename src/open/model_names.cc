@@ -9,7 +9,6 @@
 #include <system_error>
 #include <vector>
 
-#include "config/environment.h"
 #include "config/option_table.h"
 #include "formats/random_model.h"
 #include "hub/local/local_models.h"
@@ -70,7 +69,7 @@ bool has_default_model(const Settings& settings) {
 
 Status choose_default(Settings& settings, const FirstUse& first_use) {
   const KnownModel& known = default_known_model();
-  const fs::path path = model_folders().outrider / known.repository / known.wanted;
+  const fs::path path = default_model_file(model_folders());
   std::error_code code;
   if (fs::is_regular_file(path, code)) {
     settings.engine.model = path;
@@ -91,6 +90,11 @@ Status choose_default(Settings& settings, const FirstUse& first_use) {
 }
 
 }  // namespace
+
+std::filesystem::path default_model_file(const ModelFolders& folders) {
+  const KnownModel& known = default_known_model();
+  return folders.outrider / known.repository / known.wanted;
+}
 
 Status find_models(Settings& settings, const FirstUse& first_use) {
   ModelFinder finder(first_use.fetch);

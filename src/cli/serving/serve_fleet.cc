@@ -21,6 +21,7 @@
 #include "formats/model_file.h"
 #include "models/decoder_weights.h"
 #include "open/default_context.h"
+#include "open/model_names.h"
 #include "platform/machine_memory.h"
 
 namespace outrider {
@@ -191,6 +192,7 @@ Result<std::vector<FleetModel>> fleet_models(const Settings& settings, int64_t m
   for (const ServedEntry& entry : entries) {
     OUTRIDER_TRY(FleetModel model, fleet_model(entry, settings, common));
     model.is_pinned = entry.is_pinned;
+    model.is_default = settings.server.models == "all" && entry.path == default_model_file(model_folders());
     models.push_back(std::move(model));
   }
   OUTRIDER_RETURN_IF_ERROR(pin(settings.server.pinned, models));

@@ -123,6 +123,16 @@ FleetChange Fleet::update(std::vector<FleetModel> models) {
 
 void Fleet::start() { asio::co_spawn(*io_, watch(), log_if_failed); }
 
+std::string Fleet::summary() const {
+  std::string usual;
+  for (const MemberPointer& member : members_) {
+    if (member->model.is_default) usual = ", " + member->model.name + " by default";
+  }
+  return fmt::format("{} model{}{}, {:.1f} GB for engines: {}", members_.size(),
+                     members_.size() == 1 ? "" : "s", usual, static_cast<double>(options_.memory) / 1e9,
+                     names_of(members_));
+}
+
 int64_t Fleet::used_bytes() const {
   int64_t bytes = 0;
   for (const MemberPointer& member : members_) bytes += is_running(*member) ? member->bytes() : 0;

@@ -101,6 +101,8 @@ class Fleet {
   // A coroutine has to copy the list before it waits.
   const std::vector<MemberPointer>& members() const { return members_; }
   const FleetOptions& options() const { return options_; }
+  // "2 models, a by default, 12.3 GB for engines: a, b"
+  std::string summary() const;
   // Memory of all engines that run.
   int64_t used_bytes() const;
   // Requests in progress, and those whose key has this scope.

@@ -62,7 +62,8 @@ struct PromptSetOptions {
 
 // The server that holds the target, for commands that draft here.
 struct RemoteTarget {
-  std::string url;  // empty: the target is here
+  std::string url;    // empty: the target is here
+  std::string model;  // the name of one of several at the server; empty: its only or default one
   std::filesystem::path api_key_file;
   std::filesystem::path authority;  // PEM file of certificates to trust beside the system's; empty: none
   std::string states = "bf16";      // type of the target's states that draft heads are sent

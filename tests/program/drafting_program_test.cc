@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <future>
 #include <sstream>
 #include <string>
@@ -65,6 +66,62 @@ TEST_F(DraftingProgram, DraftsAsWellWithTheServersStatesAsBesideIt) {
       EXPECT_LE(verdicts, 1.2 * steps + 1) << head << " " << type;
     }
   }
+}
+
+// A server of several models, of which one has the tokenizer of the client's.
+class DraftingFleet : public DraftingProgram {
+ protected:
+  std::vector<std::string> options(const std::vector<std::string>& more = {}) const {
+    const std::string list = (folder_ / "list.yaml").string();
+    std::ofstream(list) << "models:\n  - model: " OUTRIDER_SOURCE_DIR
+                           "/models/outrider-small\n    name: org/small\n  - model: " OUTRIDER_SOURCE_DIR
+                           "/tests/data/models/llama\n    name: other\n";
+    std::vector<std::string> words = {"--models", list, "--remote-drafting"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+TEST_F(DraftingFleet, TheModelThatIsNamedVerifies) {
+  const ServeProcess server(options(), {}, "");
+  ASSERT_TRUE(server.wait_until_ready());
+  const Json local = run_json(fmt::format("generate builtin --json {}", kPrompt));
+  const std::string generate = fmt::format("generate builtin --json {} {}", kPrompt, at(server.port()));
+  for (const std::string drafter : {"none", "draft_target"}) {
+    const Json remote = run_json(generate + " --server-model org/small --speculative " + drafter);
+    EXPECT_EQ(remote["token_ids"], local["token_ids"]) << drafter;
+  }
+  expect_refused(generate, 1, "expected the name of a model");
+  expect_refused(generate + " --server-model nobody", 1, "no model 'nobody'");
+  expect_refused(generate + " --server-model other", 1, "tokenizer of other");
+  const ServeProcess one({"--remote-drafting", "--served-model-name", "mine"});
+  ASSERT_TRUE(one.wait_until_ready());
+  const std::string alone = fmt::format("generate builtin --json {} {} ", kPrompt, at(one.port()));
+  EXPECT_EQ(run_json(alone + "--server-model mine")["token_ids"], local["token_ids"]);
+  expect_refused(alone + "--server-model yours", 1, "no model 'yours'");
+}
+
+// The client goes on with the engine that takes the place of one that was killed.
+TEST_F(DraftingFleet, AnEngineThatDiesCostsTime) {
+  const ServeProcess server(options({"--kernels", "reference"}), {}, "");
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string request = "generate builtin --json --ignore-eos --max-tokens 400 -p 'Once upon a time' ";
+  const Json local = run_json(request);
+  auto remote = std::async(std::launch::async, [&] {
+    return run_json(request + at(server.port()) +
+                    " --server-model org/small --speculative ngram --server-offline never");
+  });
+  int engine = 0;
+  for (int i = 0; i < 1000 && engine == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const Json model = server.stats()["models"][0];
+    if (model["state"] == "loaded" && model["running"] == 1) engine = model["process"];
+  }
+  ASSERT_NE(engine, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ::kill(engine, SIGKILL);
+  EXPECT_EQ(remote.get()["token_ids"], local["token_ids"]);
+  EXPECT_EQ(server.stats()["models"][0]["starts"], 2);
 }
 
 TEST_F(DraftingProgram, KeepsPrivateTextHere) {

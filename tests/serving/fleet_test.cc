@@ -320,6 +320,37 @@ TEST(Fleet, WithoutANameAllModelsAreServed) {
   EXPECT_EQ(names(one), std::vector<std::string>{"smollm2"});
 }
 
+TEST(Fleet, TheAuditLogTellsWhatEnginesAreAskedFor) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::path(testing::TempDir()) / "fleet_audit";
+  fs::remove(path);
+  const KeyFile keys("0123456789abcdef-one team-a\n");
+  FleetOptions options = fleet_of({"llama"}, 1);
+  options.models[0].arguments.insert(
+      options.models[0].arguments.end(),
+      {"--api-key-file", keys.path().string(), "--slot-folder", testing::TempDir()});
+  {
+    const FleetServer server(std::move(options), [&](ServerParts& parts) {
+      parts.options.audit_log = path;
+      parts.options.api_key_file = keys.path();
+    });
+    const std::string key = "x-api-key: 0123456789abcdef-one\r\n";
+    EXPECT_EQ(server.client().post("/v1/completions", fleet_completion("llama")).status, 401);
+    EXPECT_EQ(server.client().post("/v1/completions", fleet_completion("llama"), key).status, 200);
+    EXPECT_EQ(server.client().post("/slots/1?action=erase", R"({"model": "llama"})", key).status, 200);
+  }
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line);
+    lines.push_back(json["action"].get<std::string>() + " " + json["outcome"].get<std::string>() + " " +
+                    json.value("subject", "") + " " + json.value("key", ""));
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"start ok  ", "request refused  ", "model_loaded ok llama ",
+                                             "slot_erase ok 1 llama team-a", "model_unloaded ok llama ",
+                                             "stop ok  "}));
+}
+
 // A load of clients that choose at random among all models.
 struct Load {
   std::vector<std::string> models;

@@ -29,6 +29,7 @@ void show(std::string_view text) {
 Result<DraftingServer> server_of(const RemoteTarget& remote) {
   OUTRIDER_TRY(DraftingServer server, DraftingServer::parse(remote.url));
   server.authority = remote.authority;
+  server.model = remote.model;
   if (remote.api_key_file.empty()) return server;
   OUTRIDER_TRY(const std::string keys, read_text_file(remote.api_key_file));
   server.api_key = trimmed(keys.substr(0, keys.find('\n')));

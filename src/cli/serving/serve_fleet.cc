@@ -49,15 +49,9 @@ constexpr std::array<std::string_view, 21> kOfFront = {"models",
                                                        "audit-log",
                                                        "max-running-per-key",
                                                        "requests-per-minute-per-key"};
-// Options that mean one model, or a way to it that leads through no engine.
-constexpr std::array<std::string_view, 8> kOfOneModel = {"model",
-                                                         "served-model-name",
-                                                         "remote-drafting",
-                                                         "max-drafting-sessions",
-                                                         "max-drafting-sessions-per-key",
-                                                         "batch-folder",
-                                                         "batch-folder-size",
-                                                         "batch-beside"};
+// Options that mean one model.
+constexpr std::array<std::string_view, 5> kOfOneModel = {"model", "served-model-name", "batch-folder",
+                                                         "batch-folder-size", "batch-beside"};
 // Routes that the server asks of engines by itself, or that it logs.
 constexpr std::string_view kAskedByFront =
     "/health,/stats,/metrics,/v1/responses/{id},/v1/responses/{id}/input_items,/v1/requests/{id}/cancel";

@@ -34,6 +34,7 @@ TEST(ServeFleet, EnginesHaveTheOptionsThatAreNotOfTheFront) {
                                  {"port", {"9"}},
                                  {"host", {"127.0.0.1"}},
                                  {"speculative", {"ngram,max_draft_len=3"}},
+                                 {"remote-drafting", {"true"}},
                                  {"api-key", {"0123456789abcdef"}},
                                  {"no-log-routes", {"/metrics"}},
                                  {"models-memory", {"2G"}},
@@ -45,9 +46,10 @@ TEST(ServeFleet, EnginesHaveTheOptionsThatAreNotOfTheFront) {
   for (const FleetModel& model : fleet->models) {
     std::string line;
     for (const std::string& word : model.arguments) line += word + " ";
-    EXPECT_THAT(line, AllOf(HasSubstr("--threads=3 "), HasSubstr("--speculative=ngram"), HasSubstr("--ctx "),
-                            HasSubstr("--kv-pages "), HasSubstr("--no-log-routes /health,"),
-                            HasSubstr("/cancel,/metrics "), HasSubstr("--served-model-name " + model.name)));
+    EXPECT_THAT(line, AllOf(HasSubstr("--threads=3 "), HasSubstr("--speculative=ngram"),
+                            HasSubstr("--remote-drafting "), HasSubstr("--ctx "), HasSubstr("--kv-pages "),
+                            HasSubstr("--no-log-routes /health,"), HasSubstr("/cancel,/metrics "),
+                            HasSubstr("--served-model-name " + model.name)));
     EXPECT_THAT(line,
                 AllOf(Not(HasSubstr("--port")), Not(HasSubstr("--host")), Not(HasSubstr("0123456789"))));
     EXPECT_GT(model.bytes, int64_t{1} << 20);
@@ -59,7 +61,7 @@ TEST(ServeFleet, EnginesHaveTheOptionsThatAreNotOfTheFront) {
 TEST(ServeFleet, OptionsOfOneModelAreRefused) {
   const std::pair<std::map<std::string, std::vector<std::string>, std::less<>>, std::string> cases[] = {
       {{{"served-model-name", {"a"}}}, "--served-model-name or --models"},
-      {{{"remote-drafting", {"true"}}}, "--remote-drafting or --models"},
+      {{{"batch-folder", {"b"}}}, "--batch-folder or --models"},
       {{{"model", {kFolder + "/outrider-small"}}}, "MODEL or --models"},
       {{{"pin-model", {"outrider-small"}}, {"models-memory", {"20M"}}}, "the pinned models need"},
       {{{"pin-model", {"nosuch"}}}, "--pin-model: no model 'nosuch'"}};

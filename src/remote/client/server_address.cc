@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/client/server_address.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
 #include "base/quote.h"
+#include "remote/protocol/messages.h"
 
 namespace outrider {
 namespace {
@@ -37,6 +40,17 @@ Result<DraftingServer> DraftingServer::parse(std::string_view url) {
 std::string DraftingServer::url() const {
   const bool is_v6 = host.find(':') != std::string::npos;
   return (is_secure ? "wss://" : "ws://") + (is_v6 ? "[" + host + "]" : host) + ":" + port;
+}
+
+std::string DraftingServer::target() const {
+  std::string target(kDraftingPath);
+  if (!model.empty()) target += "?model=";
+  for (const char c : model) {
+    const bool is_plain =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    target += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return target;
 }
 
 }  // namespace outrider

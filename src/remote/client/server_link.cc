@@ -168,8 +168,8 @@ Status ServerLink::Impl::handshake(double timeout_ms, double idle_ms) {
     }));
     any.read_message_max(kMaxServerMessage);
     any.binary(true);
-    error = finish(timeout_ms,
-                   [&](auto done) { any.async_handshake(response, host, std::string(kDraftingPath), done); });
+    error =
+        finish(timeout_ms, [&](auto done) { any.async_handshake(response, host, server.target(), done); });
   });
   if (error == ws::error::upgrade_declined) return refusal(response);
   if (error) return io_error("cannot talk to " + server.url() + ": " + error.message());

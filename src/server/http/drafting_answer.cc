@@ -13,7 +13,9 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "base/quote.h"
 #include "remote/protocol/codec.h"
+#include "server/http/forwarded_answer.h"
 
 namespace outrider {
 namespace {
@@ -363,6 +365,14 @@ Connection::Task<void> answer_drafting(Exchange& exchange, const RequestReader& 
                    .message = "expected the handshake of a WebSocket, version 13, of the protocol " +
                               std::string(kDraftingProtocol),
                    .code = "upgrade_required"});
+    co_await send(exchange, reply);
+    co_return;
+  }
+  if (exchange.connection->service().fleet != nullptr) co_return co_await forward_drafting(exchange, reader);
+  const std::string model = query_value(exchange.header.target, "model");
+  if (!model.empty() && !exchange.connection->service().model.is_named(model)) {
+    const Reply reply = error_reply(
+        exchange, {.status = 404, .message = "no model " + quote(model), .code = "model_not_found"});
     co_await send(exchange, reply);
     co_return;
   }

@@ -80,7 +80,9 @@ void audit_reply(const Exchange& exchange, const Reply& reply) {
   AuditLog* const audit = exchange.connection->service().audit.get();
   const RouteRow* row = exchange.admission.match.row;
   const bool is_audited = row != nullptr && !row->action.empty();
-  if (audit == nullptr || !(is_audited || is_refusal(reply.status))) return;
+  const bool is_refused =
+      is_refusal(reply.status) && reply.error != "queue_full";  // which no key is to blame for
+  if (audit == nullptr || !(is_audited || is_refused)) return;
   [[maybe_unused]] const Status written =  // the log of the server tells of lost lines
       audit->add({.action = is_audited ? action_of(*row, exchange.header.target) : "request",
                   .subject = is_audited ? subject_of(exchange, reply) : "",

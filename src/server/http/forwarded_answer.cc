@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <memory>
 #include <utility>
 
@@ -38,6 +41,7 @@ class FleetPlace {
   ~FleetPlace() { fleet_->leave(*member_, scope_); }
   FleetPlace(const FleetPlace&) = delete;
   FleetPlace& operator=(const FleetPlace&) = delete;
+  const FleetMember& member() const { return *member_; }
 
  private:
   Fleet* fleet_;
@@ -119,21 +123,41 @@ std::string_view engine_target(const Exchange& exchange) {
   return target;
 }
 
-std::string request_text(const Exchange& exchange, const std::string& body) {
+void add_header(std::string& text, std::string_view name, std::string_view value) {
+  if (!value.empty()) text += fmt::format("{}: {}\r\n", name, value);
+}
+
+// The first lines of a request to an engine.
+std::string request_head(const Exchange& exchange) {
   const RequestHeader& header = exchange.header;
-  std::string text = fmt::format(
-      "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Request-Id: {}\r\n",
-      header.method == "HEAD" ? "GET" : header.method, engine_target(exchange), exchange.client_id);
-  const auto add = [&text](std::string_view name, std::string_view value) {
-    if (!value.empty()) text += fmt::format("{}: {}\r\n", name, value);
-  };
-  if (header.trace) add("Traceparent", header.trace->header());
-  add("Authorization", header.authorization);
-  add("x-api-key", header.api_key);
-  add("Content-Type", header.content_type);
-  add("X-Forwarded-For", client_of(exchange).address);
-  if (!body.empty()) add("Content-Length", std::to_string(body.size()));
+  std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: {}\r\n",
+                                 header.method == "HEAD" ? "GET" : header.method, engine_target(exchange),
+                                 exchange.client_id);
+  if (header.trace) add_header(text, "Traceparent", header.trace->header());
+  add_header(text, "Authorization", header.authorization);
+  add_header(text, "x-api-key", header.api_key);
+  add_header(text, "X-Forwarded-For", client_of(exchange).address);
+  return text;
+}
+
+std::string request_text(const Exchange& exchange, const std::string& body) {
+  std::string text = request_head(exchange);
+  add_header(text, "Connection", "close");
+  add_header(text, "Content-Type", exchange.header.content_type);
+  if (!body.empty()) add_header(text, "Content-Length", std::to_string(body.size()));
   return text + "\r\n" + body;
+}
+
+// The handshake of a WebSocket as the client sent it.
+std::string upgrade_text(const Exchange& exchange, const RequestReader::Message& handshake) {
+  using boost::beast::http::field;
+  std::string text = request_head(exchange);
+  for (const field name : {field::connection, field::upgrade, field::sec_websocket_key,
+                           field::sec_websocket_version, field::sec_websocket_protocol}) {
+    const auto title = to_string(name), value = handshake[name];
+    add_header(text, {title.data(), title.size()}, {value.data(), value.size()});
+  }
+  return text + "\r\n";
 }
 
 Reply reply_of(const EngineConnection& engine) {
@@ -172,6 +196,8 @@ class Forwarding {
         fleet_(*exchange.connection->service().fleet) {}
 
   Connection::Task<bool> run();
+  // Takes a place at the engine; null: the client is gone, or it was told why there is none.
+  Connection::Task<std::unique_ptr<FleetPlace>> enter();
 
  private:
   Connection::Task<bool> wait_for_engine();
@@ -193,15 +219,25 @@ class Forwarding {
   Connection::Clock::time_point noticed_at_ = {};
 };
 
-Connection::Task<bool> Forwarding::run() {
+Connection::Task<std::unique_ptr<FleetPlace>> Forwarding::enter() {
   auto found = fleet_.find(request_.model);
-  if (!found.ok()) co_return co_await fail(found.error());
+  if (!found.ok()) {
+    co_await fail(found.error());
+    co_return nullptr;
+  }
   member_ = *found;
-  const std::optional<ApiError> crowd = key_crowd(connection_.service(), exchange_.admission.scope, 1);
-  if (crowd) co_return co_await fail(*crowd);
+  if (std::optional<ApiError> crowd = key_crowd(connection_.service(), exchange_.admission.scope, 1)) {
+    co_await fail(*std::move(crowd));
+    co_return nullptr;
+  }
   const bool is_placed = co_await wait_for_engine();
-  if (!is_placed) co_return exchange_.is_answered && !is_begun_ && !connection_.is_gone();
-  const FleetPlace place(&fleet_, member_, exchange_.admission.scope);
+  if (!is_placed) co_return nullptr;
+  co_return std::make_unique<FleetPlace>(&fleet_, member_, exchange_.admission.scope);
+}
+
+Connection::Task<bool> Forwarding::run() {
+  const std::unique_ptr<FleetPlace> place = co_await enter();
+  if (place == nullptr) co_return exchange_.is_answered && !is_begun_ && !connection_.is_gone();
   const auto answer = std::make_shared<EngineAnswer>(connection_.stream().get_executor());
   answer->waiter = &connection_;
   const EngineAnswerGuard guard(answer.get());
@@ -339,6 +375,120 @@ Connection::Task<bool> answer_forwarded(Exchange& exchange, ForwardedRequest req
   const bool is_gone = connection.is_gone();
   co_await connection.stop_watch();
   co_return is_sent && !is_gone;
+}
+
+// The bytes between a client and an engine, both ways, until one of them ends.
+class Splice : public std::enable_shared_from_this<Splice> {
+ public:
+  Splice(std::shared_ptr<Connection> client, std::unique_ptr<FleetPlace> place)
+      : client_(std::move(client)), place_(std::move(place)), engine_(client_->stream().get_executor()) {}
+
+  Connection::Task<void> run(std::string request);
+
+ private:
+  using Code = boost::system::error_code;
+  using Bytes = std::array<char, 16 << 10>;
+  static constexpr auto kLook = std::chrono::milliseconds(500);  // between two looks at the engine's state
+  static constexpr auto kSilence = std::chrono::seconds(2);
+
+  // However the coroutine ends that sends to the engine, the other one learns it.
+  class Sending {
+   public:
+    explicit Sending(Splice* splice) : splice_(splice) { splice_->is_sending_ = true; }
+    ~Sending() {
+      splice_->is_sending_ = false;
+      splice_->end();
+      splice_->client_->wake();
+    }
+    Sending(const Sending&) = delete;
+    Sending& operator=(const Sending&) = delete;
+
+   private:
+    Splice* splice_;
+  };
+
+  static Connection::Task<void> send_to_engine(std::shared_ptr<Splice> splice);
+  static Connection::Task<void> watch(std::shared_ptr<Splice> splice);
+  void end() {
+    Code ignored;
+    engine_.close(ignored);
+    client_->stream().socket().cancel(ignored);
+    is_over_ = true;
+  }
+
+  std::shared_ptr<Connection> client_;
+  std::unique_ptr<FleetPlace> place_;
+  asio::local::stream_protocol::socket engine_;
+  Connection::Clock::time_point spoke_at_ = Connection::Clock::now();  // either side
+  bool is_over_ = false, is_sending_ = false;
+};
+
+// A client without bytes does not hold up an engine that has to go: it goes on over a new connection.
+Connection::Task<void> Splice::watch(std::shared_ptr<Splice> splice) {
+  asio::steady_timer timer(splice->client_->stream().get_executor());
+  while (!splice->is_over_) {
+    timer.expires_after(kLook);
+    Code ignored;
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    if (splice->is_over_) co_return;
+    const bool is_silent = Connection::Clock::now() - splice->spoke_at_ >= kSilence;
+    if (splice->place_->member().state == EngineState::kLeaving && is_silent) splice->end();
+  }
+}
+
+Connection::Task<void> Splice::send_to_engine(std::shared_ptr<Splice> splice) {
+  const Sending sending(splice.get());
+  boost::beast::flat_buffer& waiting = splice->client_->buffer();
+  Code error;
+  while (!splice->is_over_ && !error) {
+    if (waiting.size() > 0) {
+      co_await asio::async_write(splice->engine_, waiting.data(),
+                                 asio::redirect_error(asio::use_awaitable, error));
+      waiting.consume(waiting.size());
+      continue;
+    }
+    const size_t count = co_await splice->client_->stream().async_read_some(
+        waiting.prepare(Bytes().size()), asio::redirect_error(asio::use_awaitable, error));
+    waiting.commit(count);
+    splice->spoke_at_ = Connection::Clock::now();
+  }
+}
+
+Connection::Task<void> Splice::run(std::string request) {
+  Code error;
+  const asio::local::stream_protocol::endpoint endpoint(place_->member().socket);
+  co_await engine_.async_connect(endpoint, asio::redirect_error(asio::use_awaitable, error));
+  if (error) co_return;
+  co_await asio::async_write(engine_, asio::buffer(request),
+                             asio::redirect_error(asio::use_awaitable, error));
+  const auto executor = client_->stream().get_executor();
+  asio::co_spawn(executor, send_to_engine(shared_from_this()), asio::detached);
+  asio::co_spawn(executor, watch(shared_from_this()), asio::detached);
+  Bytes bytes;
+  while (!error && !is_over_) {
+    const size_t count = co_await engine_.async_read_some(asio::buffer(bytes),
+                                                          asio::redirect_error(asio::use_awaitable, error));
+    const bool is_sent = count == 0 || co_await client_->write({bytes.data(), count});
+    if (!is_sent) break;
+    spoke_at_ = Connection::Clock::now();
+  }
+  end();
+  while (is_sending_) co_await client_->wait(kUntilWoken);
+  place_.reset();
+}
+
+Connection::Task<void> forward_drafting(Exchange& exchange, const RequestReader& reader) {
+  Connection& connection = *exchange.connection;
+  connection.start_watch();
+  ForwardedRequest request{.model = query_value(exchange.header.target, "model")};
+  Forwarding forwarding(exchange, std::move(request));
+  std::unique_ptr<FleetPlace> place = co_await forwarding.enter();
+  co_await connection.stop_watch();
+  if (place == nullptr || connection.is_gone()) co_return;
+  exchange.is_answered = true;
+  const auto splice = std::make_shared<Splice>(connection.shared_from_this(), std::move(place));
+  std::string handshake = upgrade_text(exchange, reader.message());
+  co_await splice->run(std::move(handshake));
 }
 
 Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, MemberPointer member,

@@ -7,6 +7,7 @@
 
 #include "server/fleet/fleet.h"
 #include "server/http/exchange.h"
+#include "server/http/request_reader.h"
 
 namespace outrider {
 
@@ -20,6 +21,10 @@ struct ForwardedRequest {
 // Lets the engine of the model answer, which is loaded first if it is not there. A stream of events that
 // waits for that gets comments. False: the connection is broken or has to end.
 Connection::Task<bool> answer_forwarded(Exchange& exchange, ForwardedRequest request);
+
+// Connects the client of the drafting protocol with the engine of the model that its target names. Afterwards
+// the connection must close.
+Connection::Task<void> forward_drafting(Exchange& exchange, const RequestReader& reader);
 
 // The whole answer of an engine, without the headers that every answer has; nullopt: it is gone.
 Connection::Task<std::optional<Reply>> ask_engine(Exchange& exchange, MemberPointer member,

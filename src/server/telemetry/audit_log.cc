@@ -81,16 +81,34 @@ Status AuditLog::append(std::string_view line) const {
   return io_error(fmt::format("cannot write {}: {}", path_.string(), std::strerror(code)));
 }
 
+// A line with a number of lines that are not there; the number is then told.
+Status AuditLog::append_count(std::string_view action, int64_t& lines) const {
+  if (lines == 0) return {};
+  LogLine line("action", action);
+  line.writer().member("lines", lines);
+  OUTRIDER_RETURN_IF_ERROR(append(line.take()));
+  lines = 0;
+  return {};
+}
+
+// Counts a refusal. True: there were many in this second.
+bool AuditLog::is_withheld() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - second_ >= std::chrono::seconds(1)) {
+    second_ = now;
+    refusals_ = 0;
+  }
+  const bool is_too_many = ++refusals_ > kMostRefusals;
+  withheld_ += is_too_many ? 1 : 0;
+  return is_too_many;
+}
+
 Status AuditLog::add(const AuditRecord& record) {
   const std::string line = line_of(record);
   const std::lock_guard lock(mutex_);
-  Status written;
-  if (untold_ > 0) {
-    LogLine gap("action", "audit_lines_lost");
-    gap.writer().member("lines", untold_);
-    written = append(gap.take());
-    if (written.ok()) untold_ = 0;
-  }
+  if (is_refusal(record.status) && is_withheld()) return {};
+  Status written = append_count("audit_lines_lost", untold_);
+  if (written.ok()) written = append_count("refusals_withheld", withheld_);
   if (written.ok()) written = append(line);
   if (!written.ok()) {
     lose(written.error());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -34,9 +35,12 @@ constexpr bool is_refusal(int status) { return status == 401 || status == 403 ||
 
 // A file to which lines with one JSON object each are appended. A line survives the end of the process when
 // add() returns, and a power cut about a second later. Lines that cannot be written, as on a full disk, are
-// lost: the next one that can be follows a line with their number. Any thread may use it.
+// lost: the next one that can be follows a line with their number. Refusals beyond kMostRefusals a second are
+// only counted, so that nobody fills the disk with wrong keys. Any thread may use it.
 class AuditLog {
  public:
+  static constexpr int kMostRefusals = 20;
+
   // Error: the file cannot be opened. A new one is for its owner only.
   static Result<std::unique_ptr<AuditLog>> open(std::filesystem::path path);
   ~AuditLog();
@@ -57,6 +61,8 @@ class AuditLog {
 
   static Result<File> open_file(const std::filesystem::path& path);
   Status append(std::string_view line) const;
+  Status append_count(std::string_view action, int64_t& lines) const;
+  bool is_withheld();
   void lose(const Error& error);
   void sync();
 
@@ -65,6 +71,9 @@ class AuditLog {
   std::condition_variable changed_;
   File file_;
   int64_t lost_ = 0, untold_ = 0;  // lines that were lost, and the last of them that no line tells of
+  int64_t withheld_ = 0;           // refusals that no line tells of yet
+  int refusals_ = 0;               // since second_
+  std::chrono::steady_clock::time_point second_ = {};
   bool is_unsynced_ = false, stops_ = false;
   std::thread thread_;  // last, since it uses all members above
 };

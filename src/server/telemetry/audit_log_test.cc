@@ -132,6 +132,22 @@ TEST_F(AuditLogTest, LostLinesAreCounted) {
   EXPECT_EQ(lines[2]["action"], "fourth");
 }
 
+TEST_F(AuditLogTest, ManyRefusalsAreCounted) {
+  const auto log = open();
+  constexpr int kMany = 200;  // within a second, or two where the machine is busy
+  for (int i = 0; i < kMany; ++i) EXPECT_TRUE(log->add({.action = "request", .status = 401}).ok());
+  EXPECT_TRUE(log->add({.action = "last"}).ok());
+  int refusals = 0, withheld = 0;
+  for (const AuditJson& line : lines_of(path_)) {
+    if (line["action"] == "request") ++refusals;
+    if (line["action"] == "refusals_withheld") withheld += line["lines"].get<int>();
+  }
+  EXPECT_GE(refusals, AuditLog::kMostRefusals);
+  EXPECT_LT(refusals, kMany / 2);
+  EXPECT_EQ(refusals + withheld, kMany);
+  EXPECT_EQ(lines_of(path_).back()["action"], "last");
+}
+
 TEST_F(AuditLogTest, LinesOfThreadsStayApart) {
   const auto log = open();
   constexpr int kThreads = 4, kLines = 200;

@@ -82,6 +82,7 @@ _outrider() {
         '--server[decode on a server of --remote-drafting, as in ws\://127.0.0.1\:8000, or wss\:// for TLS, and draft here; MODEL gives tokenizer and chat template]:URL:_files' \
         '--server-ca[with wss\://\: PEM file of certificates to trust beside the system'\''s own]:FILE:_files' \
         '--server-key-file[file with the key to show to --server, in its first line]:FILE:_files' \
+        '--server-model[the model there, where --server has several]:NAME:_files' \
         '--server-offline[what to do while --server is out of reach; never\: wait for it; correct\: the drafter writes, and the server'\''s own text replaces what differs later; keep\: the drafter writes, and its text stays]:WAY:(never correct keep)' \
         '--server-offline-after[how long --server is waited for before the drafter writes alone]:SECONDS:_files' \
         '--server-states[numbers of the target'\''s states that --server sends for draft heads; q8 takes half of the bytes]:TYPE:(bf16 f16 q8)' \
@@ -149,6 +150,7 @@ _outrider() {
         '--server[decode on a server of --remote-drafting, as in ws\://127.0.0.1\:8000, or wss\:// for TLS, and draft here; MODEL gives tokenizer and chat template]:URL:_files' \
         '--server-ca[with wss\://\: PEM file of certificates to trust beside the system'\''s own]:FILE:_files' \
         '--server-key-file[file with the key to show to --server, in its first line]:FILE:_files' \
+        '--server-model[the model there, where --server has several]:NAME:_files' \
         '--server-offline[what to do while --server is out of reach; never\: wait for it; correct\: the drafter writes, and the server'\''s own text replaces what differs later; keep\: the drafter writes, and its text stays]:WAY:(never correct keep)' \
         '--server-offline-after[how long --server is waited for before the drafter writes alone]:SECONDS:_files' \
         '--server-states[numbers of the target'\''s states that --server sends for draft heads; q8 takes half of the bytes]:TYPE:(bf16 f16 q8)' \
@@ -445,7 +447,7 @@ _outrider() {
         '--max-tokens-limit[output that a request may ask for, at most; more is refused with 400; 0\: what the context holds]:N:_files' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
         '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
-        '--models[serve several models by their names, each loaded when a request asks for it; all\: every model on this machine, or a folder of models, or a list in YAML]:WHERE:_files' \
+        '--models[serve several models by their names, each loaded when a request asks for it; all, as without MODEL\: every one on this machine, or a folder of models, or a list in YAML; read again on SIGHUP]:WHERE:_files' \
         '--models-memory[with --models\: memory for all models that are loaded, such as 24G; the one that was used least recently leaves for another; without it nine tenths of what is free at the start]:SIZE:_files' \
         '--no-log-routes[routes whose requests get no line in the log, as in /health,/metrics; may be repeated]:ROUTES:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \

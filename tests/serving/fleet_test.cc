@@ -320,6 +320,27 @@ TEST(Fleet, WithoutANameAllModelsAreServed) {
   EXPECT_EQ(names(one), std::vector<std::string>{"smollm2"});
 }
 
+// The engine of a client that drafts, and says nothing for a while, leaves for another model all the same.
+TEST(Fleet, ASilentClientThatDraftsHoldsUpNoModel) {
+  FleetOptions options = fleet_of(1);
+  for (FleetModel& model : options.models) model.arguments.emplace_back("--remote-drafting");
+  const FleetServer server(std::move(options), [](ServerParts& parts) { parts.options.drafting_nodes = 64; });
+  TestClient client = server.client();
+  client.send(
+      "GET /v1/drafting?model=llama HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+      "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+      "Sec-WebSocket-Protocol: outrider.drafting.1\r\n\r\n");
+  const auto head = client.receive_until("\r\n\r\n", std::chrono::seconds(20));
+  ASSERT_TRUE(head && head->starts_with("HTTP/1.1 101 ")) << head.value_or("nothing");
+  EXPECT_EQ(server.stats("llama")["running"], 1);
+  const std::string expected = texts_alone().at("qwen2");
+  const auto begin = Clock::now();
+  EXPECT_EQ(text_of(server.ask(fleet_completion("qwen2"))), expected);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8)) << "an engine waits 10 s for a session";
+  EXPECT_TRUE(client.is_closed(std::chrono::seconds(5)));
+  EXPECT_EQ(server.stats("llama")["state"], "unloaded");
+}
+
 TEST(Fleet, TheAuditLogTellsWhatEnginesAreAskedFor) {
   namespace fs = std::filesystem;
   const fs::path path = fs::path(testing::TempDir()) / "fleet_audit";

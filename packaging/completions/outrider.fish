@@ -409,7 +409,7 @@ complete -c outrider -n '__fish_seen_subcommand_from serve' -l max-tokens -r -d 
 complete -c outrider -n '__fish_seen_subcommand_from serve' -l max-tokens-limit -r -d 'output that a request may ask for, at most; more is refused with 400; 0: what the context holds'
 complete -c outrider -n '__fish_seen_subcommand_from serve' -l memory -r -d 'most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them'
 complete -c outrider -n '__fish_seen_subcommand_from serve' -l min-p -r -d 'keep tokens with at least this fraction of the likeliest one\'s probability'
-complete -c outrider -n '__fish_seen_subcommand_from serve' -l models -r -d 'serve several models by their names, each loaded when a request asks for it; all, as without MODEL: every one on this machine, or a folder of models, or a list in YAML; read again on SIGHUP'
+complete -c outrider -n '__fish_seen_subcommand_from serve' -l models -r -d 'serve several models by name, each loaded when asked for; all, as without MODEL: every one on this machine, or a folder of models, or a list in YAML; read again on SIGHUP'
 complete -c outrider -n '__fish_seen_subcommand_from serve' -l models-memory -r -d 'with --models: memory for all models that are loaded, such as 24G; the one that was used least recently leaves for another; without it nine tenths of what is free at the start'
 complete -c outrider -n '__fish_seen_subcommand_from serve' -l no-log-routes -r -d 'routes whose requests get no line in the log, as in /health,/metrics; may be repeated'
 complete -c outrider -n '__fish_seen_subcommand_from serve' -l offline -d 'fetch nothing, as HF_HUB_OFFLINE=1 does'

@@ -447,7 +447,7 @@ _outrider() {
         '--max-tokens-limit[output that a request may ask for, at most; more is refused with 400; 0\: what the context holds]:N:_files' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
         '--min-p[keep tokens with at least this fraction of the likeliest one'\''s probability]:P:_files' \
-        '--models[serve several models by their names, each loaded when a request asks for it; all, as without MODEL\: every one on this machine, or a folder of models, or a list in YAML; read again on SIGHUP]:WHERE:_files' \
+        '--models[serve several models by name, each loaded when asked for; all, as without MODEL\: every one on this machine, or a folder of models, or a list in YAML; read again on SIGHUP]:WHERE:_files' \
         '--models-memory[with --models\: memory for all models that are loaded, such as 24G; the one that was used least recently leaves for another; without it nine tenths of what is free at the start]:SIZE:_files' \
         '--no-log-routes[routes whose requests get no line in the log, as in /health,/metrics; may be repeated]:ROUTES:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \

@@ -62,7 +62,7 @@ const OptionRow kOptions[] = {
     {.name = "model", .metavar = "MODEL", .group = kModel, .commands = kEvery, .brief_commands = kEvery,
      .member = member<&S::engine, &Engine::model>(),
      .help = "Hugging Face directory, .gguf file, or name of a model on this machine (outrider models); builtin: the "
-             "small models of the repository; without it SmolLM2, or where that is missing builtin; serve: all on this machine",
+             "small models of the repository; without it SmolLM2, or else builtin; serve: all on this machine",
      .positional = true},
     {.name = "model", .metavar = "IN", .group = kModel, .commands = kQuantize, .brief_commands = kQuantize,
      .member = member<&S::engine, &Engine::model>(),
@@ -165,7 +165,7 @@ const OptionRow kOptions[] = {
      .help = "with --batch-folder: requests of batches that may run beside others, and slow them", .range = {0, 4096}},
     {.name = "models", .metavar = "WHERE", .group = kServing, .commands = kServe, .brief_commands = kServe,
      .member = member<&S::server, &ServerOptions::models>(),
-     .help = "serve several models by their names, each loaded when a request asks for it; all, as without MODEL: every one on "
+     .help = "serve several models by name, each loaded when asked for; all, as without MODEL: every one on "
              "this machine, or a folder of models, or a list in YAML; read again on SIGHUP"},
     {.name = "lora-folder", .metavar = "DIR", .group = kServing, .commands = kServe,
      .member = member<&S::server, &ServerOptions::adapter_folder>(),

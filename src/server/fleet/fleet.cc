@@ -97,26 +97,27 @@ MemberPointer Fleet::make_member(FleetModel model) {
 
 FleetChange Fleet::update(std::vector<FleetModel> models) {
   FleetChange change;
-  std::vector<MemberPointer> before = std::exchange(members_, {});
+  std::vector<MemberPointer> before = members_, after;  // without memory for the new list the old one stays
   for (FleetModel& model : models) {
     const auto found = std::ranges::find_if(
         before, [&](const MemberPointer& member) { return member->model.name == model.name; });
     const bool is_new = found == before.end() || (*found)->is_gone;
     change.added += is_new ? 1 : 0;
     if (found == before.end()) {
-      members_.push_back(make_member(std::move(model)));
+      after.push_back(make_member(std::move(model)));
       continue;
     }
     const bool is_changed = (*found)->take(std::move(model));
     change.changed += is_changed && !is_new ? 1 : 0;
-    members_.push_back(*found);
+    after.push_back(*found);
     before.erase(found);
   }
-  for (MemberPointer& member : before) {
+  for (const MemberPointer& member : before) {
     change.gone += member->is_gone ? 0 : 1;
     member->leave_list();
-    members_.push_back(std::move(member));
+    after.push_back(member);
   }
+  members_ = std::move(after);
   plan();
   return change;
 }

@@ -468,7 +468,9 @@ Connection::Task<void> Splice::run(std::string request) {
   while (!error && !is_over_) {
     const size_t count = co_await engine_.async_read_some(asio::buffer(bytes),
                                                           asio::redirect_error(asio::use_awaitable, error));
-    const bool is_sent = count == 0 || co_await client_->write({bytes.data(), count});
+    if (count == 0) continue;  // after an error
+    const std::string_view piece(bytes.data(), count);
+    const bool is_sent = co_await client_->write(piece);
     if (!is_sent) break;
     spoke_at_ = Connection::Clock::now();
   }

@@ -52,12 +52,17 @@ std::vector<double> expected_attention(const AttentionTestShape& shape, const Fl
   return y;
 }
 
-// Against the numbers that the cache holds. Products of bf16 pairs round queries and probabilities as well.
-double tolerance(const KernelTable& table, const AttentionTestShape& shape) {
+// Whether the table multiplies pairs of bf16 numbers.
+bool in_pairs(const KernelTable& table, const AttentionTestShape& shape) {
   const bool has_pairs = table.name == "amx" || table.name == "avx512_bf16";
-  const bool in_pairs =
-      has_pairs && shape.slopes.empty() && shape.type == DType::kBF16 && shape.head_dim % 32 == 0;
-  return in_pairs ? 1e-2 : 2e-6;
+  const bool has_type = shape.type == DType::kBF16 || shape.type == DType::kQ8_0;
+  return has_pairs && has_type && shape.slopes.empty() && shape.head_dim % 32 == 0;
+}
+
+// Against the numbers that the cache holds. Products of pairs round queries, probabilities and the numbers of
+// Q8_0 as well.
+double tolerance(const KernelTable& table, const AttentionTestShape& shape) {
+  return in_pairs(table, shape) ? 1e-2 : 2e-6;
 }
 
 void expect_near(const Floats& y, const std::vector<double>& expected, const KernelTable& table,
@@ -264,7 +269,10 @@ TEST(Attention, WeightsAreZeroBeforeTheyAreSubnormal) {
       const Floats y =
           attend(table->attention, shape, cache, q, {{cache.pages.data(), length, nullptr, 0}}, 1);
       EXPECT_FALSE(std::fetestexcept(FE_UNDERFLOW)) << table->name << " " << dtype_name(type);
-      for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 3e-6 * std::abs(expected[i]));
+      for (size_t i = 0; i < y.size(); ++i) {
+        const float read = in_pairs(*table, shape) ? bf16_to_f32(f32_to_bf16(expected[i])) : expected[i];
+        EXPECT_NEAR(y[i], read, 3e-6 * std::abs(read));
+      }
     }
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on products of bf16 pairs over a cache of BF16: queries of many rows and heads against the
-// entries that they share, block by block as in simd/attention.h. Queries and probabilities are rounded to
-// bf16; softmax and sums are f32. The products themselves are vectors' (pair_attention.h) or tiles' (amx).
+// Attention on products of bf16 pairs over a cache of BF16 or Q8_0: queries of many rows and heads against
+// the entries that they share, block by block as in simd/attention.h. Queries, probabilities and the numbers
+// of Q8_0 are rounded to bf16; softmax and sums are f32. The products themselves are vectors'
+// (pair_attention.h) or tiles' (amx).
 //
 // A query's bits depend on its own list only: a score is a sum over head_dim in a fixed order. Values are
 // summed in steps of kStep places of the query's own list, counted from entry 0. A place that it does not see
@@ -19,8 +20,8 @@ constexpr int64_t kMaxQueries = 512;
 constexpr int kGroup = 16;  // queries per group at most: one lane of a vector for each
 
 bool fits(const AttentionArgs& args) {
-  return args.slopes == nullptr && args.kv_type == DType::kBF16 && args.head_dim % kStep == 0 &&
-         args.head_dim <= kMaxHeadDim;
+  const bool has_pairs = args.kv_type == DType::kBF16 || args.kv_type == DType::kQ8_0;
+  return args.slopes == nullptr && has_pairs && args.head_dim % kStep == 0 && args.head_dim <= kMaxHeadDim;
 }
 
 // Scores and weights of one block and a group of queries.
@@ -290,7 +291,8 @@ class QueriesOfHead {
   // A half each time, while products are computed: the processor has few requests under way at a time.
   void fetch_next_values() {
     if (fetched_ == kBlock) return;
-    fetch_heads(next_.values, fetched_, fetched_ + kBlock / 2, args_.head_dim);
+    fetch_heads(next_.values, fetched_, fetched_ + kBlock / 2,
+                cached_head_bytes(args_.kv_type, args_.head_dim));
     fetched_ += kBlock / 2;
   }
 

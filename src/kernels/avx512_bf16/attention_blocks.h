@@ -4,6 +4,8 @@
 // isa_ops.h.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/avx512/transpose.h"
 #include "kernels/avx512/vector.h"
 #include "kernels/simd/attention.h"
@@ -30,14 +32,25 @@ struct PackedBlock {
 // Where the keys, or values, of a block's places are; places without entry point at zeros.
 using Places = const uint8_t* [kBlock];
 
-// It also fetches the keys of `next`.
+// Numbers [d, d + kStep) of a cached head. Numbers of Q8_0 are rounded to bf16.
+template <typename Cached>
+__m512i load_step(const uint8_t* head, int64_t d) {
+  if constexpr (std::is_same_v<Cached, simd::CachedBf16<Avx512>>) {
+    return _mm512_loadu_si512(head + 2 * d);
+  } else {
+    return (__m512i)_mm512_cvtne2ps_pbh(Cached::load(head, d + kStep / 2), Cached::load(head, d));
+  }
+}
+
+// It also fetches the keys of `next`, at most a line for each step.
+template <typename Cached>
 void pack_keys(const Places& places, const Places& next, int tiles, int64_t head_dim, Bf16* out) {
   for (int tile = 0; tile < tiles; ++tile) {
     for (int64_t d = 0; d < head_dim; d += kStep, out += kTileNumbers) {
       __m512i rows[16];
       for (int i = 0; i < 16; ++i) {
-        rows[i] = _mm512_loadu_si512(places[tile * 16 + i] + 2 * d);
-        _mm_prefetch(next[tile * 16 + i] + 2 * d, _MM_HINT_T1);
+        rows[i] = load_step<Cached>(places[tile * 16 + i], d);
+        _mm_prefetch(next[tile * 16 + i] + Cached::offset(d), _MM_HINT_T1);
       }
       transpose(rows);
       for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kStep, rows[i]);
@@ -46,6 +59,7 @@ void pack_keys(const Places& places, const Places& next, int tiles, int64_t head
 }
 
 // Returns whether all values are finite.
+template <typename Cached>
 bool pack_values(const Places& places, int steps, int64_t head_dim, Bf16* out) {
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
                                        38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
@@ -56,8 +70,8 @@ bool pack_values(const Places& places, int steps, int64_t head_dim, Bf16* out) {
     for (int pair = 0; pair < 16; ++pair) {
       const int place = step * kStep + 2 * pair;
       for (int64_t d = 0; d < head_dim; d += kStep) {
-        const __m512i a = _mm512_loadu_si512(places[place] + 2 * d);
-        const __m512i b = _mm512_loadu_si512(places[place + 1] + 2 * d);
+        const __m512i a = load_step<Cached>(places[place], d);
+        const __m512i b = load_step<Cached>(places[place + 1], d);
         largest = _mm512_max_epu16(largest, _mm512_and_si512(a, magnitude));
         largest = _mm512_max_epu16(largest, _mm512_and_si512(b, magnitude));
         Bf16* tile = out + d / 16 * kTileNumbers + pair * kStep;
@@ -89,9 +103,8 @@ void find_places(const AttentionArgs& args, const AttentionRow& row, int64_t kv_
   }
 }
 
-// Fetches heads [begin, end) of a block into the second-level cache.
-void fetch_heads(const Places& heads, int begin, int end, int64_t head_dim) {
-  const int64_t bytes = head_dim * static_cast<int64_t>(sizeof(Bf16));
+// Fetches heads [begin, end) of a block, of so many bytes each, into the second-level cache.
+void fetch_heads(const Places& heads, int begin, int end, int64_t bytes) {
   for (int i = begin; i < end; ++i) {
     for (int64_t at = 0; at < bytes; at += 64) _mm_prefetch(heads[i] + at, _MM_HINT_T1);
   }
@@ -102,8 +115,9 @@ void fetch_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_
                  Range entries) {
   BlockPlaces places;
   find_places(args, row, kv_head, begin, entries, places);
-  fetch_heads(places.keys, 0, kBlock, args.head_dim);
-  fetch_heads(places.values, 0, kBlock, args.head_dim);
+  const int64_t bytes = cached_head_bytes(args.kv_type, args.head_dim);
+  fetch_heads(places.keys, 0, kBlock, bytes);
+  fetch_heads(places.values, 0, kBlock, bytes);
 }
 
 // Packs these entries; finds the row's next block and fetches its keys.
@@ -116,8 +130,12 @@ void pack_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_h
   find_places(args, row, kv_head, next_begin,
               {next_begin, end < next_begin + kBlock ? end : next_begin + kBlock}, next);
   packed.tiles = static_cast<int>((entries.end - begin + 15) / 16);
-  pack_keys(places.keys, next.keys, packed.tiles, args.head_dim, packed.keys);
-  packed.finite = pack_values(places.values, (packed.tiles + 1) / 2, args.head_dim, packed.values);
+  const auto pack = [&]<typename Cached>() {
+    pack_keys<Cached>(places.keys, next.keys, packed.tiles, args.head_dim, packed.keys);
+    packed.finite = pack_values<Cached>(places.values, (packed.tiles + 1) / 2, args.head_dim, packed.values);
+  };
+  if (args.kv_type == DType::kQ8_0) return pack.template operator()<simd::CachedQ8<Avx512>>();
+  pack.template operator()<simd::CachedBf16<Avx512>>();
 }
 
 }  // namespace

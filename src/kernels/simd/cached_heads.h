@@ -20,6 +20,7 @@ struct CachedF32 {
 template <typename V>
 struct CachedBf16 {
   static constexpr int kDirectQueries = 12;
+  static int64_t offset(int64_t d) { return 2 * d; }  // of number d, in bytes
   static typename V::Floats load(const uint8_t* head, int64_t d) { return V::load_bf16(head + 2 * d); }
 };
 
@@ -34,8 +35,9 @@ struct CachedQ8 {
   static constexpr int kDirectQueries = 4;
   static constexpr int64_t kBlock = 32;
   static constexpr int64_t kBlockBytes = 34;  // an f16 scale, then the codes
+  static int64_t offset(int64_t d) { return d / kBlock * kBlockBytes; }  // of the block of number d, in bytes
   static typename V::Floats load(const uint8_t* head, int64_t d) {
-    const uint8_t* block = head + d / kBlock * kBlockBytes;
+    const uint8_t* block = head + offset(d);
     return V::mul(V::all_half(block), V::to_floats(V::signed_bytes(block + 2 + d % kBlock)));
   }
 };

@@ -160,6 +160,10 @@ struct Request {
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
   std::vector<TokenId> stop_tokens = {};  // in addition to the model's
   bool ignore_eos = false;
+  // With -1 the output ends where prompt and output fill the context. Otherwise the text goes on: the first
+  // `slide` tokens of the text stay, the older half of the others is dropped, and the rest is computed again
+  // as if it were all there is. At most context - 2; not for requests with offered trees.
+  int64_t slide = -1;
   bool skip_special = true;  // control tokens give no text
   // Texts that end the repetitions of SamplingParams::dry, as every token does that contains one. Empty: a
   // line break, ":", "\"" and "*". "none" alone: no text does.

@@ -32,7 +32,7 @@ _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
 # Names of the engine's parameters that are ours, too.
 _PLAIN = ("temperature", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability", "xtc_threshold",
           "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n", "seed", "max_tokens", "min_tokens", "repetition_penalty", "presence_penalty",
-          "frequency_penalty", "ignore_eos", "logprobs", "prompt_logprobs", "skip_special_tokens", "speculation",
+          "frequency_penalty", "ignore_eos", "slide", "logprobs", "prompt_logprobs", "skip_special_tokens", "speculation",
           "policy", "max_draft_tokens",
           "max_draft_len", "max_children")
 
@@ -92,6 +92,8 @@ class SamplingParams:
         logit_bias: numbers that are added to logits, by token id; -inf forbids a token.
         repetition_penalty, presence_penalty, frequency_penalty: as in OpenAI's API and in CTRL.
         ignore_eos: go on after the model's end-of-text token.
+        slide: where prompt and output fill the context, that many first tokens stay, the older half of the others
+            is dropped, and the output goes on.
         logprobs, prompt_logprobs: log-probabilities of the tokens, and of this many likeliest ones beside each.
         skip_special_tokens: control tokens give no text.
         speculation: False decodes plainly.
@@ -140,6 +142,7 @@ class SamplingParams:
     presence_penalty: Optional[float] = None
     frequency_penalty: Optional[float] = None
     ignore_eos: Optional[bool] = None
+    slide: Optional[int] = None
     logprobs: Optional[int] = None
     prompt_logprobs: Optional[int] = None
     skip_special_tokens: Optional[bool] = None

@@ -55,11 +55,21 @@ Status check_output(const Request& request, const EngineParts& parts) {
   if (request.logprobs >= 0 || request.prompt_logprobs >= 0)
     return usage_error("a request that goes on after earlier output has no log-probabilities");
   const auto length = static_cast<int64_t>(request.prompt.size() + request.output.size());
-  if (std::ssize(request.output) >= request.max_tokens || length >= parts.options.context) {
+  const bool has_room = length < parts.options.context || request.slide >= 0;
+  if (std::ssize(request.output) >= request.max_tokens || !has_room) {
     return input_error("the earlier output has " + std::to_string(request.output.size()) +
                        " tokens, expected fewer than max tokens and than the context leaves room for");
   }
   return check_ids(request.output, parts.vocab_size);
+}
+
+Status check_slide(const Request& request, const EngineParts& parts) {
+  if (request.slide < -1 || request.slide > std::max<int64_t>(-1, parts.options.context - 2)) {
+    return usage_error("slide must be 0 to the context less 2, " + std::to_string(parts.options.context - 2) +
+                       ", or -1 for none, found " + std::to_string(request.slide));
+  }
+  if (request.slide < 0 || !request.speculation.is_offered) return {};
+  return usage_error("a request that offers its trees cannot slide; its text ends where the context does");
 }
 
 Status check_states(const RequestSpeculation& speculation, const EngineParts& parts) {
@@ -157,6 +167,7 @@ Status check_request(const Request& request, const EngineParts& parts) {
   OUTRIDER_RETURN_IF_ERROR(check_logprobs("prompt logprobs", request.prompt_logprobs));
   OUTRIDER_RETURN_IF_ERROR(check_rules(request.rules, request.max_tokens, parts.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(check_output(request, parts));
+  OUTRIDER_RETURN_IF_ERROR(check_slide(request, parts));
   OUTRIDER_RETURN_IF_ERROR(check_prediction(request, parts.vocab_size));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation, parts));
   return check_sampling(request);

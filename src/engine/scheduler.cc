@@ -61,6 +61,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   yield_places(background_places());
   unpark();
   admit(preempted);
+  slide(preempted);
   park();
   ++steps_;
   if (options_.preempt_every > 0 && steps_ % options_.preempt_every == 0) {
@@ -177,12 +178,23 @@ bool Scheduler::reclaim(std::vector<Sequence*>& preempted) {
 }
 
 void Scheduler::preempt(size_t index, std::vector<Sequence*>& preempted) {
+  ++running_[index].preemptions;
+  ++preemptions_;
+  take_pages(index, preempted);
+}
+
+// Sequences that have filled the context come back in the next step.
+void Scheduler::slide(std::vector<Sequence*>& preempted) {
+  for (size_t i = running_.size(); i-- > 0;) {
+    if (running_[i].sequence->is_full()) take_pages(i, preempted);
+  }
+}
+
+void Scheduler::take_pages(size_t index, std::vector<Sequence*>& preempted) {
   Entry& entry = running_[index];
   preempted.push_back(entry.sequence.get());
   entry.sequence->kv = KvSequence();
   entry.has_pages = false;
-  ++entry.preemptions;
-  ++preemptions_;
   leave_scope(entry);
   insert_by_seniority(preempted_, entry);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -304,6 +316,7 @@ bool Scheduler::restores(const Sequence& sequence) const {
 // Gives the sequence its pages. Where there is no memory for that it stays as it is.
 void Scheduler::start(Entry& entry) {
   Sequence& sequence = *entry.sequence;
+  if (sequence.is_full()) sequence.slide();
   KvSequence cached = cache_->open(sequence.tokens(), sequence.scope());
   int64_t max = cacheable(sequence);
   if (options_.max_cached) max = std::min(max, options_.max_cached(sequence));

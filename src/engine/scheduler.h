@@ -74,6 +74,9 @@ struct SequencePlan {
 // max_preemptions times. The latter comes back only when every sequence senior to it could grow to full
 // length beside it, so that the sequences that cannot be preempted always fit.
 //
+// Sliding: a sequence that has filled the context gives its pages back, as a preempted one does, and comes
+// back with fewer tokens. This does not count as a preemption.
+//
 // Parking: a sequence leaves the batch once its prompt is computed, if its next tree has not been offered
 // yet. It keeps its pages until others need them, the longest parked first, and comes back before any other
 // sequence when its tree is there.
@@ -156,8 +159,10 @@ class Scheduler {
   }
   void join_scope(Entry& entry);
   void leave_scope(Entry& entry);
+  void slide(std::vector<Sequence*>& preempted);
   size_t victim() const;
   void preempt(size_t index, std::vector<Sequence*>& preempted);
+  void take_pages(size_t index, std::vector<Sequence*>& preempted);
   void plan_rows();
   void share_prompts();
   int64_t chunk_limit(const Sequence& sequence) const;

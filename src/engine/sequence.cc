@@ -49,6 +49,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       context_(limits.context),
       stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
       tokens_(request_.prompt),
+      prompt_part_(prompt_length()),
       thinking_(limits.thinking),
       decoder_(tokenizer, request_.skip_special),
       stops_(request_.stop),
@@ -110,6 +111,7 @@ void Sequence::reserve(int max_nodes) {
 void Sequence::restore_output() {
   for (size_t i = 0; i < request_.output.size() && !finished(); ++i) {
     if (const auto reason = append(request_.output[i], TokenOrigin::kPlain)) finish(*reason);
+    if (is_full()) slide();
   }
   published_text_ = completion_.text.size();
   published_tokens_ = completion_.tokens.size();
@@ -137,7 +139,7 @@ void Sequence::admit(KvSequence cached) {
 int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins) {
   int committed = 0;
   if (completion_.tokens.empty() && !tokens.empty()) completion_.first_token_ms = now_ms() - submitted_ms_;
-  while (committed < static_cast<int>(tokens.size()) && !finished()) {
+  while (committed < static_cast<int>(tokens.size()) && !finished() && !is_full()) {
     const auto i = static_cast<size_t>(committed++);
     if (const auto reason = append(tokens[i], origins[i])) finish(*reason);
   }
@@ -162,8 +164,25 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   }
   if (stops_.matched()) return FinishReason::kStop;
   if (constraint_ && constraint_->is_complete(constraint_state_)) return FinishReason::kStop;
-  if (remaining() <= 0) return FinishReason::kLength;
+  const bool fills_context = std::ssize(tokens_) >= context_ && request_.slide < 0;
+  if (output_length() >= request_.max_tokens || fills_context) return FinishReason::kLength;
   return std::nullopt;
+}
+
+// Penalties and all later steps know the tokens that are left and no others. The constraint, the stop texts
+// and the limits go on.
+void Sequence::slide() {
+  const int64_t kept = request_.slide;
+  const int64_t dropped = std::max<int64_t>(1, (context_ - kept) / 2);
+  tokens_.erase(tokens_.begin() + kept, tokens_.begin() + kept + dropped);
+  const int64_t of_prompt = std::clamp<int64_t>(prompt_part_ - kept, 0, dropped);
+  prompt_part_ = std::max<int64_t>(1, prompt_part_ - of_prompt);
+  const std::span<const TokenId> left = tokens_;
+  history.restart(left.first(static_cast<size_t>(prompt_part_)),
+                  left.subspan(static_cast<size_t>(prompt_part_)));
+  ++slides_;
+  randomness = CounterRandomness(request_.sampling.seed, sample_key());
+  ordered_length = 0;
 }
 
 void Sequence::add_prompt_logprobs(TokenLogprobs logprobs) {

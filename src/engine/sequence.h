@@ -43,13 +43,19 @@ class Sequence {
   uint64_t scope() const { return scope_; }
   std::span<const TokenId> tokens() const { return tokens_; }  // prompt and output
   int64_t prompt_length() const { return static_cast<int64_t>(request_.prompt.size()); }
+  // How many of the first tokens count as the prompt, at least one; some are missing after a slide.
+  int64_t prompt_part() const { return prompt_part_; }
   int64_t output_length() const { return static_cast<int64_t>(completion_.tokens.size()); }
-  // Tokens that may still come before max_tokens or the context ends the sequence.
+  // Tokens that may still come before max_tokens or the context ends the sequence, or lets it slide.
   int64_t remaining() const;
   // Largest number of tokens it can have, prompt included.
   int64_t max_length() const {
     return std::min(prompt_length() + std::min(request_.max_tokens, context_), context_);
   }
+  // Whether its text has filled the context and goes on only after slide().
+  bool is_full() const { return request_.slide >= 0 && !finished() && std::ssize(tokens_) >= context_; }
+  // The key of its randomness beside the seed: each slide begins another one, because positions come again.
+  uint64_t sample_key() const { return request_.sample_index + (slides_ << 32); }
   // How many of the last prompt tokens have log-probabilities that are wanted and not yet known.
   int64_t pending_logprobs() const;
   // Every row of the prompt must be computed, so none may come from the cache.
@@ -75,13 +81,15 @@ class Sequence {
   // Starts or restarts with the entries that the cache had of its tokens.
   void admit(KvSequence cached);
 
-  // Commits tokens one at a time, as plain decoding does, until one of them ends the sequence. Returns how
-  // many were committed. origins: by token.
+  // Commits tokens one at a time, as plain decoding does, until one of them ends the sequence or fills the
+  // context. Returns how many were committed. origins: by token.
   int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
   // Adds the log-probabilities of the next prompt token.
   void add_prompt_logprobs(TokenLogprobs logprobs);
   // Adds the state of the next row that the request pools; the last one completes the embedding.
   void pool(std::span<const float> state);
+  // Drops the older half of the tokens after Request::slide, at least one. Precondition: it has no entries.
+  void slide();
   // Ends the sequence and completes its text; has no effect on a finished one.
   void finish(FinishReason reason);
 
@@ -113,6 +121,8 @@ class Sequence {
   int64_t context_;
   std::unordered_set<TokenId> stop_tokens_;
   std::vector<TokenId> tokens_;
+  int64_t prompt_part_;
+  uint64_t slides_ = 0;
   ThinkingPhase thinking_;
   std::optional<GuardedConstraint> constraint_;
   TokenConstraint::State constraint_state_ = TokenConstraint::kDead;

@@ -48,6 +48,14 @@ void TokenHistory::add_prompt(std::span<const TokenId> prompt) {
   prompt_ = tokens_.size();
 }
 
+void TokenHistory::restart(std::span<const TokenId> prompt, std::span<const TokenId> output) {
+  entries_.clear();
+  tokens_.clear();
+  std::ranges::fill(places_, -1);
+  add_prompt(prompt);
+  for (const TokenId token : output) push(token);
+}
+
 void TokenHistory::push(TokenId output) {
   ++at(output).output;
   tokens_.push_back(output);

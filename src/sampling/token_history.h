@@ -19,6 +19,8 @@ class TokenHistory {
   void reserve(size_t tokens);
 
   void add_prompt(std::span<const TokenId> prompt);
+  // Forgets all tokens and starts again with these.
+  void restart(std::span<const TokenId> prompt, std::span<const TokenId> output);
   void push(TokenId output);
   void pop();  // undoes the last push
 

@@ -35,6 +35,7 @@ struct EngineSetup {
   int preempt_every = 0;
   int max_preemptions = 8;
   int64_t context = kContext;
+  bool slides = false;      // texts go on where they fill the context
   bool has_state = false;   // target and draft models keep a state beside keys and values
   int64_t checkpoints = 0;  // of states of the target
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;

@@ -29,6 +29,19 @@ TEST(HashModel, EveryRequestGetsWhatPlainDecodingGives) {
   }
 }
 
+TEST(HashModel, TextsThatFillTheContextSlideAsInPlainDecoding) {
+  RunTotals totals;
+  uint32_t seed = 1;
+  for (const HashConfiguration& row : covering_array<2>(kHashLevels)) {
+    for (int round = 0; round < 6; ++round) {
+      run_sliding_texts(row, seed++, totals);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(totals.slid, 500);
+  EXPECT_GT(totals.accepted, 500);
+}
+
 SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
   SpeculativeOptions options;
   options.decoding_type = Method::kEarlyExit;

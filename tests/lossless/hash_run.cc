@@ -109,7 +109,10 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
   run_on_hash_model(configuration, seed, totals);
 }
 
-void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
+namespace {
+
+// The setup of the configuration and the seed.
+EngineSetup seeded_setup(const HashConfiguration& configuration, uint32_t seed) {
   EngineSetup setup = setup_of(configuration);
   // Some runs have few rows, and some preempt sequences without need.
   setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
@@ -117,6 +120,28 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, Ru
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
   setup.has_state = model_has_state(seed);
   setup.checkpoints = static_cast<int64_t>(seed % 3) * setup.max_batch;
+  return setup;
+}
+
+// Lets the request's text slide, and cuts its prompt to what the context holds.
+void let_slide(int64_t context, std::mt19937& random, Request& request) {
+  if (std::ssize(request.prompt) >= context) request.prompt.resize(static_cast<size_t>(context) - 1);
+  request.slide = static_cast<int64_t>(random() % static_cast<unsigned>(context - 1));
+  if (random() % 2 == 0) request.slide %= 4;
+}
+
+}  // namespace
+
+void run_sliding_texts(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
+  EngineSetup setup = seeded_setup(configuration, seed);
+  setup.slides = true;
+  setup.context = 12 + seed % 30;
+  run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup, seed, totals.drafts),
+                    totals);
+}
+
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
+  const EngineSetup setup = seeded_setup(configuration, seed);
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup, seed, totals.drafts),
                     totals);
   ASSERT_EQ(totals.drafts.differing, 0)
@@ -144,8 +169,11 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   std::vector<Request> requests;
   for (int i = 0; i < requests_in(configuration); ++i) {
     requests.push_back(request_of(configuration, random));
+    if (setup.slides) let_slide(setup.context, random, requests.back());
     requests.back().cache_scope = seed % 2 == 0 ? static_cast<uint64_t>(i % 2) : 0;
     run.expected.push_back(plain_output(model, requests.back(), setup.context));
+    const auto length = requests.back().prompt.size() + run.expected.back().tokens.size();
+    totals.slid += static_cast<int64_t>(length) > setup.context ? 1 : 0;
     requests.back().prediction =
         prediction_of(configuration, run.expected.back().tokens, seed + static_cast<uint32_t>(i));
     if (oracle != nullptr) oracle->know(requests.back().prompt, run.expected.back().tokens);

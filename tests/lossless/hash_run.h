@@ -21,6 +21,7 @@ struct RunTotals {
   int64_t committed = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
+  int64_t slid = 0;  // requests with texts that filled the context and went on
   DraftComparison drafts;
 };
 
@@ -31,6 +32,8 @@ bool model_has_state(uint32_t seed);
 // form takes setup and drafter as arguments instead of the configuration's.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
+// In a short context, where texts slide.
+void run_sliding_texts(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
                        const std::shared_ptr<Drafter>& drafter, RunTotals& totals);
 

@@ -259,6 +259,7 @@ Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, cons
   options.weights = numerics.weights;
   options.kv_cache_type = numerics.kv_cache_type;
   options.threads = variant.threads;
+  options.context = variant.context;
   options.page_size = variant.page_size;
   options.max_batch = variant.batch;
   options.prefill_chunk = variant.prefill_chunk;
@@ -301,6 +302,7 @@ std::vector<Completion> run_engine(Engine& engine, const Workload& workload, con
     request.prompt = prompts[i];
     request.max_tokens = workload.max_tokens;
     request.ignore_eos = workload.ignore_eos;
+    request.slide = workload.slide;
     request.sampling = workload.sampling;
     request.logits_function = workload.logits_function;
     request.sampling.seed += i;

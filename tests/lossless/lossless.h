@@ -36,6 +36,7 @@ struct Variant {
   int threads = 0;                  // 0: one per core
   std::filesystem::path head = {};  // replaces speculative_model
   std::filesystem::path prompt_cache = {};
+  int64_t context = 0;                // 0: what the model was made for
   std::filesystem::path corpus = {};  // a text or a folder of texts; empty: none
 };
 std::string describe(const Variant& variant);
@@ -73,6 +74,7 @@ struct Workload {
   int logprobs = -1;
   bool has_rules = false;  // requests have TokenRules made of their prompts
   bool ignore_eos = false;
+  int64_t slide = -1;
   std::string target = default_target();
   std::vector<std::vector<TokenId>> token_prompts = {};  // come after `prompts`
   std::vector<std::vector<TokenId>> predictions = {};    // by prompt; empty: none

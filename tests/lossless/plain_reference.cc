@@ -90,20 +90,46 @@ bool add_text(TokenId token, const Request& request, std::string& text) {
 
 }  // namespace
 
+// A text, without what a slide dropped where it had filled the context, see Request::slide.
+struct SlidingText {
+  std::vector<TokenId> tokens;
+  size_t prompt;  // tokens of the prompt among them, at least one
+  uint64_t slides = 0;
+
+  void slide(const Request& request, int64_t context) {
+    std::vector<TokenId> left;
+    const auto kept = static_cast<size_t>(request.slide);
+    const size_t dropped = std::max<size_t>(1, (static_cast<size_t>(context) - kept) / 2);
+    size_t of_prompt = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (i >= kept && i < kept + dropped) continue;
+      left.push_back(tokens[i]);
+      of_prompt += i < prompt ? 1 : 0;
+    }
+    tokens = left;
+    prompt = std::max<size_t>(1, of_prompt);
+    ++slides;
+  }
+};
+
 Expected plain_output(const HashModel& model, const Request& request, int64_t context) {
   Expected expected;
   expected.prompt_logprobs = prompt_logprobs_of(model, request);
-  std::vector<TokenId> tokens = request.prompt;
+  SlidingText text{request.prompt, request.prompt.size()};
+  std::vector<TokenId>& tokens = text.tokens;
   LogitsProcessor processor;
   Language language(request.constraint.get());
   bool is_stopped = language.has_ended();
-  while (!is_stopped && std::ssize(expected.tokens) < request.max_tokens && std::ssize(tokens) < context) {
+  const auto is_full = [&] { return std::ssize(tokens) >= context; };
+  while (!is_stopped && std::ssize(expected.tokens) < request.max_tokens &&
+         (!is_full() || request.slide >= 0)) {
+    if (is_full()) text.slide(request, context);
     TokenHistory history;
-    history.add_prompt(request.prompt);
-    for (const TokenId token : expected.tokens) history.push(token);
+    history.add_prompt(std::span(tokens).first(text.prompt));
+    for (const TokenId token : std::span(tokens).subspan(text.prompt)) history.push(token);
     const std::vector<float> logits = model.logits_after(tokens);
     const auto row = std::span(logits).first(kLetters + 1);
-    CounterRandomness randomness(request.sampling.seed, request.sample_index);
+    CounterRandomness randomness(request.sampling.seed, request.sample_index + (text.slides << 32));
     const double draw = randomness.exclusion_draw(std::ssize(tokens));
     const Distribution& distribution = processor.build(language.masked(row), request.sampling, history, draw);
     is_stopped = distribution.empty();

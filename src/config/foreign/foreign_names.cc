@@ -188,7 +188,7 @@ constexpr Name kOptionNames[] = {
     {kLlama, "--numa", {}, {}, "--pin keeps threads on their processors"},
     {kLlama, "-kvu|--kv-unified", {}, {}, kAlwaysOn, true},
     {kLlama, "--cache-reuse|-cram|--cache-ram", {}, {}, kOwnMemory},
-    {kLlama, "--no-context-shift", {}, {}, "texts are never shifted", true},
+    {kLlama, "--no-context-shift", {}, {}, "only texts of requests with `slide` are shifted", true},
     {kLlama, "-lv|--verbosity|--log-verbosity", {}, {}, kOwnLog},
     {kLlama, "-v|--verbose|--log-disable|--log-timestamps|--log-prefix", {}, {}, kOwnLog, true},
     {kSglang, "--mem-fraction-static|--mem-fraction", {}, {}, kOwnMemory},

@@ -76,8 +76,8 @@ constexpr Name kLlamaServerNames[] = {
     // Positions.
     {kLlama, "--rope-scaling|--rope-scale|--rope-freq-base|--rope-freq-scale|--yarn-orig-ctx|--yarn-ext-factor|"
              "--yarn-attn-factor|--yarn-beta-slow|--yarn-beta-fast", {}, {}, kPositions, false, true},
-    {kLlama, "--context-shift", {}, {}, "texts are never shifted; an answer ends where the context does", true, true},
-    {kLlama, "--keep", {}, {}, "texts are never shifted"},
+    {kLlama, "--context-shift", {}, {}, "an answer ends where the context does; requests with `slide` go on", true, true},
+    {kLlama, "--keep", {}, {}, "requests with `slide` say what stays where a text fills the context"},
     // Sampling.
     {kLlama, "--samplers|--sampler-seq|--sampling-seq", {}, {}, "the steps of sampling have one order", false, true},
     {kLlama, "-l|--logit-bias", {}, {}, "requests say it themselves (`logit_bias`)", false, true},

@@ -52,8 +52,9 @@ void commit_tokens(SequenceStep& step) {
   // Tokens before a failure are the tokens of plain decoding.
   if (step.failed_depth >= 0) verdict.tokens.resize(static_cast<size_t>(step.failed_depth));
   const auto committed = static_cast<size_t>(sequence.commit(verdict.tokens, verdict.origins));
-  if (step.failed_depth >= 0) sequence.finish(FinishReason::kError);
-  if (step.is_dead_end) sequence.finish(FinishReason::kStop);
+  // After a slide the target may see a way on.
+  if (step.failed_depth >= 0 && !sequence.is_full()) sequence.finish(FinishReason::kError);
+  if (step.is_dead_end && !sequence.is_full()) sequence.finish(FinishReason::kStop);
   // path[committed] holds the last committed token if that was drafted; later nodes are past the end.
   for (size_t i = committed + 1; i < verdict.path.size(); ++i)
     verdict.fates[static_cast<size_t>(verdict.path[i])] = NodeFate::kPastStop;

@@ -38,11 +38,17 @@ __m512i load_step(const uint8_t* head, int64_t d) {
   if constexpr (std::is_same_v<Cached, simd::CachedBf16<Avx512>>) {
     return _mm512_loadu_si512(head + 2 * d);
   } else {
-    return (__m512i)_mm512_cvtne2ps_pbh(Cached::load(head, d + kStep / 2), Cached::load(head, d));
+    static_assert(Cached::kBlock == kStep);
+    const uint8_t* const block = head + Cached::offset(d);
+    const __m512 scale = Avx512::all_half(block);
+    const auto half = [&](int first) {
+      return scale * Avx512::to_floats(Avx512::signed_bytes(block + 2 + first));
+    };
+    return (__m512i)_mm512_cvtne2ps_pbh(half(16), half(0));
   }
 }
 
-// It also fetches the keys of `next`, at most a line for each step.
+// It also fetches the keys of `next`, which have at most a line for each step.
 template <typename Cached>
 void pack_keys(const Places& places, const Places& next, int tiles, int64_t head_dim, Bf16* out) {
   for (int tile = 0; tile < tiles; ++tile) {
@@ -50,7 +56,7 @@ void pack_keys(const Places& places, const Places& next, int tiles, int64_t head
       __m512i rows[16];
       for (int i = 0; i < 16; ++i) {
         rows[i] = load_step<Cached>(places[tile * 16 + i], d);
-        _mm_prefetch(next[tile * 16 + i] + Cached::offset(d), _MM_HINT_T1);
+        if (2 * d < Cached::offset(head_dim)) _mm_prefetch(next[tile * 16 + i] + 2 * d, _MM_HINT_T1);
       }
       transpose(rows);
       for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kStep, rows[i]);

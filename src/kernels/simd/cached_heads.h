@@ -34,7 +34,7 @@ template <typename V>
 struct CachedQ8 {
   static constexpr int kDirectQueries = 4;
   static constexpr int64_t kBlock = 32;
-  static constexpr int64_t kBlockBytes = 34;  // an f16 scale, then the codes
+  static constexpr int64_t kBlockBytes = 34;                             // an f16 scale, then the codes
   static int64_t offset(int64_t d) { return d / kBlock * kBlockBytes; }  // of the block of number d, in bytes
   static typename V::Floats load(const uint8_t* head, int64_t d) {
     const uint8_t* block = head + offset(d);

@@ -28,10 +28,11 @@ constexpr double kCloseMs = 1000;
 constexpr double kStopMs = 50;  // between two questions whether the request is stopped
 
 Status check_remote_request(const Request& request) {
-  if (request.logprobs < 0 && request.prompt_logprobs < 0 && !request.constraint && request.rules.empty())
-    return {};
+  const bool has_form = request.constraint || !request.rules.empty();
+  if (request.logprobs < 0 && request.prompt_logprobs < 0 && !has_form && request.slide < 0) return {};
   return usage_error(
-      "log-probabilities, constraints and token rules are not for --server; ask the server's API for them");
+      "log-probabilities, constraints, token rules and texts that slide are not for --server; ask the "
+      "server's API for them");
 }
 
 SessionId random_session() {

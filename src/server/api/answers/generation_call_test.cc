@@ -110,6 +110,9 @@ TEST(GenerationCall, RefusesMoreThanTheContextHolds) {
   EXPECT_EQ(call.error().code, "context_length_exceeded");
   EXPECT_EQ(call.error().param, "prompt");
   EXPECT_THAT(call.error().message, HasSubstr("1025: 3 of prompt and 1022"));
+  const auto slides = must(model.completion(R"({"prompt":[1,2,3],"max_tokens":5000,"slide":2})"));
+  EXPECT_EQ(slides->requests()[0].slide, 2);
+  EXPECT_EQ(slides->requests()[0].max_tokens, 5000);
 }
 
 TEST(GenerationCall, RefusesAnotherModel) {

@@ -46,7 +46,8 @@ ApiResult<int64_t> token_budget(const GenerationSpec& spec, const PromptTokens& 
                                          " tokens of output, the limit of this server, found " +
                                          std::to_string(wanted));
   }
-  if (length < context && length + wanted <= context)
+  const bool fits = length + wanted <= context || spec.request.slide >= 0;
+  if (length < context && fits)
     return spec.max_tokens ? *spec.max_tokens : default_budget(spec, context - length);
   ApiError error;
   error.message = "expected at most " + std::to_string(context) +

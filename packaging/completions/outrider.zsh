@@ -88,6 +88,7 @@ _outrider() {
         '--server-states[numbers of the target'\''s states that --server sends for draft heads; q8 takes half of the bytes]:TYPE:(bf16 f16 q8)' \
         '--show-draft[mark which tokens were drafted and accepted, corrected, or added by the target]' \
         '--show-tree[print the tree of every step\: probabilities, what was accepted, and why the rest was not; with --json as part of the object]' \
+        '--slide[where prompt and output fill the context, keep the first N tokens, drop the older half of the others and go on; -1\: the output ends there]:N:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
@@ -154,6 +155,7 @@ _outrider() {
         '--server-offline[what to do while --server is out of reach; never\: wait for it; correct\: the drafter writes, and the server'\''s own text replaces what differs later; keep\: the drafter writes, and its text stays]:WAY:(never correct keep)' \
         '--server-offline-after[how long --server is waited for before the drafter writes alone]:SECONDS:_files' \
         '--server-states[numbers of the target'\''s states that --server sends for draft heads; q8 takes half of the bytes]:TYPE:(bf16 f16 q8)' \
+        '--slide[where prompt and output fill the context, keep the first N tokens, drop the older half of the others and go on; -1\: the output ends there]:N:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
@@ -216,11 +218,19 @@ _outrider() {
         '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--json[print one JSON object]' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
+        '--max-batch[sequences that run together]:N:_files' \
+        '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
         '--memory[most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every pass, ahead of the layer that needs them]:SIZE:_files' \
         '--offline[fetch nothing, as HF_HUB_OFFLINE=1 does]' \
+        '--page-size[tokens per page of the KV cache]:N:_files' \
+        '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
+        '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '*:file:_files' ;;
     bench)
       _arguments \
@@ -274,6 +284,7 @@ _outrider() {
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
         '--shape[instead of MODEL\: random weights of this shape, such as llama-1b, or of its first layers, such as llama-1b@4, in the type of --weights (auto\: bf16)]:NAME:_files' \
         '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
+        '--slide[where prompt and output fill the context, keep the first N tokens, drop the older half of the others and go on; -1\: the output ends there]:N:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
@@ -332,6 +343,7 @@ _outrider() {
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
         '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
+        '--slide[where prompt and output fill the context, keep the first N tokens, drop the older half of the others and go on; -1\: the output ends there]:N:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
@@ -387,6 +399,7 @@ _outrider() {
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
         '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
+        '--slide[where prompt and output fill the context, keep the first N tokens, drop the older half of the others and go on; -1\: the output ends there]:N:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \

@@ -57,7 +57,8 @@ def counts(values):
 
 def outrider_ms(options):
     """Returns milliseconds of passes by rows and of prompts by tokens."""
-    common = [options.outrider, "bench", options.model, "--threads", options.threads, "--runs", options.repetitions, "--json"]
+    common = [options.outrider, "bench", options.model, "--threads", options.threads, "--runs", options.repetitions, "--json",
+              "--kv-cache-type", options.kv_type, "--ctx", max(options.context + max(options.rows), *options.prompts) + 1]
     forced = {"OUTRIDER_FORCE_KERNELS": options.kernels} if options.kernels else {}
     passes = json.loads(run([*common, "--rows", counts(options.rows), "--context", options.context], **forced))
     prompts = json.loads(run([*common, "--prompt-lengths", counts(options.prompts)], **forced))
@@ -69,16 +70,18 @@ def llama_ms(options):
     """Returns the same for llama.cpp."""
     programs = pathlib.Path(options.programs)
 
+    cache = ["-fa", "on", "-ctk", "q8_0", "-ctv", "q8_0"] if options.kv_type == "q8_0" else []
+
     def llama_bench(lengths, *more):
         tests = json.loads(run([programs / "llama-bench", "-m", options.model, "-t", options.threads, "-n", 0, "-o", "json",
-                                "-r", options.repetitions, *options.llama_options, "-p", counts(lengths), *more]))
+                                "-r", options.repetitions, *cache, *options.llama_options, "-p", counts(lengths), *more]))
         return {test["n_prompt"]: statistics.median(test["samples_ns"]) * 1e-6 for test in tests}
 
     if options.last_row:
         passes = llama_bench(options.rows, "-d", options.context)
     else:
         times = json.loads(run([programs / "llama_rows", options.model, options.threads, options.context,
-                                options.repetitions, counts(options.rows)]))
+                                options.repetitions, counts(options.rows), *(["q8_0"] * (options.kv_type == "q8_0"))]))
         passes = {int(rows): statistics.median(samples) for rows, samples in times.items()}
     prompts = llama_bench(options.prompts)
     return ({("rows", rows): ms for rows, ms in passes.items()} | {("prompt", length): ms for length, ms in prompts.items()})
@@ -111,6 +114,8 @@ def parse_arguments():
     parser.add_argument("--last-row", action="store_true", help="llama.cpp's passes compute only the logits of the last row")
     parser.add_argument("--prompts", type=numbers, default=[8, 64, 512], help="lengths of prompts in tokens")
     parser.add_argument("--context", type=int, default=0, help="tokens in the cache before a pass [0]")
+    parser.add_argument("--kv-type", choices=["auto", "f16", "q8_0"], default="auto",
+                        help="type of keys and values in both; auto: Outrider's own, and f16 in llama.cpp")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each program, in turn [3]")
     parser.add_argument("--repetitions", type=int, default=5, help="measurements of a run [5]")

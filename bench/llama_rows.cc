@@ -2,7 +2,9 @@
 // Times passes of llama.cpp with logits of all rows, as a pass that checks drafts needs them; llama-bench
 // computes only the logits of the last row. The script compare_llama.py builds and runs it.
 //
-//   llama_rows MODEL.gguf THREADS CONTEXT REPETITIONS ROWS[,ROWS...]
+//   llama_rows MODEL.gguf THREADS CONTEXT REPETITIONS ROWS[,ROWS...] [q8_0]
+//
+// With q8_0 keys and values are cached in that type, else in f16; attention is llama.cpp's flash attention.
 //
 // Prints a JSON object: the milliseconds of every repetition by rows.
 #include <algorithm>
@@ -26,6 +28,7 @@ struct Options {
   int context = 0;
   int repetitions = 1;
   std::vector<int> rows;
+  bool has_q8_cache = false;
 };
 
 [[noreturn]] void fail(const std::string& what) {
@@ -76,6 +79,8 @@ void time_rows(const Options& options) {
   llama_context_params params = llama_context_default_params();
   params.n_ctx = static_cast<uint32_t>(options.context + max_rows);
   params.n_batch = params.n_ctx;
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  params.type_k = params.type_v = options.has_q8_cache ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
   const std::unique_ptr<llama_context, void (*)(llama_context*)> context(
       llama_init_from_model(model.get(), params), llama_free);
   if (context == nullptr) fail("cannot make a context");
@@ -102,8 +107,10 @@ void time_rows(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) fail("expected MODEL.gguf THREADS CONTEXT REPETITIONS ROWS[,ROWS...]");
-  Options options{argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), {}};
+  const bool has_q8_cache = argc == 7 && std::string(argv[6]) == "q8_0";
+  if (argc != 6 && !has_q8_cache)
+    fail("expected MODEL.gguf THREADS CONTEXT REPETITIONS ROWS[,ROWS...] and perhaps q8_0");
+  Options options{argv[1], std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), {}, has_q8_cache};
   std::stringstream list(argv[5]);
   for (std::string rows; std::getline(list, rows, ',');) options.rows.push_back(std::atoi(rows.c_str()));
   const bool are_counts = options.threads > 0 && options.repetitions > 0 && options.context >= 0 &&

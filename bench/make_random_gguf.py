@@ -79,9 +79,10 @@ def main():
     parser.add_argument("type", choices=TYPES)
     parser.add_argument("output")
     parser.add_argument("--layers", type=int, help="instead of the layers of the shape")
+    parser.add_argument("--context", type=int, help="instead of the context length of the shape")
     options = parser.parse_args()
     hidden, layers, heads, kv_heads, ffn, vocabulary, context = SHAPES[options.shape]
-    layers = options.layers or layers
+    layers, context = options.layers or layers, options.context or context
     experts = EXPERTS.get(options.shape)
     head = experts[0] if experts else hidden // heads
     rng = np.random.default_rng(1)

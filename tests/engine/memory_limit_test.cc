@@ -12,6 +12,7 @@
 #include "open/files.h"
 #include "open/parts.h"
 #include "outrider/engine.h"
+#include "platform/machine_memory.h"
 #include "tests/support/sanitized.h"
 
 // AddressSanitizer keeps freed memory, which would count as memory of the next engine. The least limit would
@@ -120,6 +121,32 @@ TEST_F(MemoryLimit, ThePlanTellsTheLeastLimit) {
     EXPECT_GT(planned->layers.bytes, 0);
     EXPECT_LE((*opened)->info().streamed_bytes, planned->layers.bytes);
     fs::remove_all(folder_);
+  }
+}
+
+// A long text fills the cache; the plan has a little more than usual for lists and stacks.
+TEST_F(MemoryLimit, ThePlanTellsWhatALongTextTakes) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory that no plan counts";
+  for (const KvCacheType type : {KvCacheType::kQ8_0, KvCacheType::kF32}) {
+    EngineOptions options = options_for("none");
+    options.context = 1024;
+    options.max_batch = 8;
+    options.kv_cache_type = type;
+    const auto planned = plan(options, int64_t{1} << 40);
+    ASSERT_TRUE(planned.ok()) << planned.error().message;
+    options.packed_cache.clear();
+    const auto engine = Engine::open(options);
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    for (TokenId first = 0; first < 8; ++first) {
+      Request request{.prompt = std::vector<TokenId>(1000, first), .max_tokens = 24, .ignore_eos = true};
+      ASSERT_TRUE((*engine)->submit(std::move(request)).ok());
+    }
+    while ((*engine)->step()) {
+    }
+    constexpr int64_t kReserve = int64_t{10} << 20;
+    const int64_t found = resident_memory();
+    EXPECT_LT(found, planned->needed() + planned->needed() / 20);
+    EXPECT_GT(found, planned->needed() - kReserve - planned->needed() / 20);
   }
 }
 

@@ -51,6 +51,17 @@ TEST_F(ProgramTest, GenerateListsLogProbabilities) {
   expect_refused("generate " + kModel + " -p x --logprobs 21", 2, "logprobs");
 }
 
+TEST_F(ProgramTest, ATextSlidesWhereItFillsTheContext) {
+  const std::string common =
+      "generate " + kModel + " --prompt-ids 1,2,3 --ctx 32 --max-tokens 80 --ignore-eos --json";
+  EXPECT_EQ(run_json(common)["token_ids"].size(), 29u);
+  const Json plain = run_json(common + " --slide 2 --speculative none");
+  EXPECT_EQ(plain["token_ids"].size(), 80u);
+  EXPECT_EQ(run_json(common + " --slide 2 --speculative ngram,policy=fixed")["token_ids"],
+            plain["token_ids"]);
+  expect_refused(common + " --slide 31", 2, "slide must be 0 to the context less 2, 30");
+}
+
 TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {
   const std::string common =
       "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --temperature 0.8 --seed 5 --json";

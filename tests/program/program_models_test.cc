@@ -279,6 +279,17 @@ TEST_F(ModelsTest, WithoutModelTheDefaultOrTheBuiltInPair) {
   EXPECT_NE(bench["method"].get<std::string>().find("suffix"), std::string::npos) << bench.dump();
 }
 
+TEST_F(ModelsTest, InspectTellsTheMemoryOfAContext) {
+  const std::string common = "inspect builtin --memory 8G --max-batch 4 --json --ctx ";
+  const auto needed = [&](const std::string& rest) {
+    return run_json(common + rest, surroundings())["memory"]["needed"].get<double>();
+  };
+  const double least = needed("64 --kv-cache-type q8_0");
+  const double q8_0 = needed("1024 --kv-cache-type q8_0"), f32 = needed("1024 --kv-cache-type f32");
+  EXPECT_GT(q8_0, least);
+  EXPECT_NEAR((f32 - least) / (q8_0 - least), 128.0 / 34, 1);
+}
+
 // The program itself takes most of the memory of the small model.
 TEST_F(ModelsTest, InspectTellsTheLeastMemoryThatGenerateRunsWith) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer takes memory that no plan counts";

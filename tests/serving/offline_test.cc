@@ -203,6 +203,22 @@ TEST(Offline, ARequestIsStoppedWhereverItIs) {
   }
 }
 
+TEST(RemoteRequest, WhatTheProtocolDoesNotCarryIsRefused) {
+  DraftingParts parts = drafting_parts("DraftTarget");
+  RemoteDecoder decoder(&parts, server_at(1));
+  Request slides = long_request(2), changes = long_request(2), tells = long_request(2);
+  slides.slide = 0;
+  changes.logits_function = [](std::span<const TokenId>, std::span<float>) { return Status(); };
+  tells.logprobs = 0;
+  for (const Request& request : {slides, changes, tells}) {
+    const auto refused = decoder.generate(request, {});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+    EXPECT_NE(refused.error().message.find("are not for --server"), std::string::npos)
+        << refused.error().message;
+  }
+}
+
 TEST(PrivateText, MayBeNone) {
   RestartedServer server(head_case("moa"));
   DraftingParts parts = server.parts_of_its_head();

@@ -29,10 +29,11 @@ constexpr double kStopMs = 50;  // between two questions whether the request is 
 
 Status check_remote_request(const Request& request) {
   const bool has_form = request.constraint || !request.rules.empty();
-  if (request.logprobs < 0 && request.prompt_logprobs < 0 && !has_form && request.slide < 0) return {};
+  const bool wants_logprobs = request.logprobs >= 0 || request.prompt_logprobs >= 0;
+  if (!wants_logprobs && !has_form && request.slide < 0 && !request.logits_function) return {};
   return usage_error(
-      "log-probabilities, constraints, token rules and texts that slide are not for --server; ask the "
-      "server's API for them");
+      "log-probabilities, constraints, token rules, functions of logits and texts that slide are not for "
+      "--server; ask the server's API for them");
 }
 
 SessionId random_session() {

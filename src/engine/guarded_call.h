@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// Runs a call that only speed depends on, and turns an exception into an error: calls of drafters, which may
-// be user code, and the keeping of slots and prompts.
+// Runs code of users, or a call that only speed depends on, and turns an exception into an error: drafters,
+// functions of logits, and the keeping of slots and prompts.
 template <typename Call>
 Status guarded(Call&& call) {
   try {

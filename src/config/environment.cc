@@ -100,6 +100,8 @@ CollectorVariables collector_variables() {
   return {.headers = either("HEADERS"), .certificate = either("CERTIFICATE")};
 }
 
+std::string fleet_key() { return text_of(kFleetKeyVariable); }
+
 std::string notify_socket() { return text_of("NOTIFY_SOCKET"); }
 
 std::optional<int> inherited_socket() {

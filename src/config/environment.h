@@ -55,6 +55,10 @@ CollectorVariables collector_variables();
 // $NOTIFY_SOCKET, where systemd wants to hear from a service; empty: it does not.
 std::string notify_socket();
 
+// The secret of a fleet, which its server hands to its engines; empty: this process is no engine of one.
+inline constexpr const char* kFleetKeyVariable = "_OUTRIDER_FLEET_KEY";
+std::string fleet_key();
+
 // The descriptor of the listening socket that systemd hands over (sd_listen_fds); nullopt: it hands none to
 // this process.
 std::optional<int> inherited_socket();

@@ -48,6 +48,7 @@ Service make_service(ServerParts& parts, ApiKeys keys, std::shared_ptr<asio::ssl
           .limits = parts.limits,
           .hosts = AllowedHosts(parts.options.host, parts.options.allowed_hosts, machine_names()),
           .keys = std::move(keys),
+          .fleet_key = FleetKey(parts.fleet_key),
           .tls = std::move(tls),
           .chat_html = std::move(parts.chat_html),
           .load_stage = parts.load_stage,
@@ -133,6 +134,7 @@ struct Server::Impl {
   Status open_batches();
   void start_batches();
   void start_fleet();
+  void start_fleet_batches();
   // Errors: the address of the collector has another form; its headers or certificates are wrong.
   Status collect_traces();
   // Opens the audit log, whose first line says where the server listens.
@@ -246,23 +248,43 @@ Status Server::Impl::open_batches() {
 void Server::Impl::start_batches() {
   if (service.batches == nullptr) return;
   service.lines = std::make_unique<LineCalls>(&service.calls, service.engine.get());
+  const LineContext context{
+      .model = &service.model, .responses = &service.responses, .limits = api_limits(service)};
+  StartPrepared start = [this](const std::string& id, std::unique_ptr<GenerationCall> generation,
+                               LineCalls::Done done) {
+    asio::post(io, [this, id, generation = std::move(generation), done = std::move(done)]() mutable {
+      service.lines->start(id, std::move(generation), /*in_background=*/true, std::move(done));
+    });
+  };
+  service.batches->start({.places = service.max_batch,
+                          .start = prepare_and(std::move(start), context),
+                          .cancel = [this](const std::string& id) {
+                            asio::post(io, [this, id] { service.lines->cancel(id); });
+                          }});
+}
+
+// Engines prepare the lines of their models.
+void Server::Impl::start_fleet_batches() {
+  if (service.batches == nullptr) return;
+  service.fleet_lines = std::make_unique<FleetLines>(&io, service.fleet.get());
   service.batches->start(
-      {.context = {.model = &service.model, .responses = &service.responses, .limits = api_limits(service)},
-       .places = service.max_batch,
+      {.places = service.max_batch,
        .start =
-           [this](const std::string& id, std::unique_ptr<GenerationCall> generation, LineCalls::Done done) {
-             asio::post(io, [this, id, generation = std::move(generation), done = std::move(done)]() mutable {
-               service.lines->start(id, std::move(generation), /*in_background=*/true, std::move(done));
-             });
+           [this](const BatchLine& line, const std::string& id, uint64_t scope, const LineCalls::Done& done) {
+             asio::post(io,
+                        [this, line, id, scope, done] { service.fleet_lines->start(line, id, scope, done); });
            },
        .cancel =
-           [this](const std::string& id) { asio::post(io, [this, id] { service.lines->cancel(id); }); }});
+           [this](const std::string& id) {
+             asio::post(io, [this, id] { service.fleet_lines->cancel(id); });
+           }});
 }
 
 // A fleet takes requests before any engine runs.
 void Server::Impl::start_fleet() {
   service.fleet->start();
   service.phase = Phase::kReady;
+  start_fleet_batches();
   const size_t count = service.fleet->members().size();
   log_event("ready", service.fleet->summary());
   notify_manager(parts.notify_socket, fmt::format("READY=1\nSTATUS=serving {} models", count));
@@ -283,7 +305,9 @@ void Server::Impl::on_drain() {
     return;
   }
   service.phase = Phase::kDraining;
-  if (service.lines != nullptr) service.lines->close();  // a later start goes on with them
+  // A later start goes on with lines of batches.
+  if (service.lines != nullptr) service.lines->close();
+  if (service.fleet_lines != nullptr) service.fleet_lines->close();
   log_event("draining", fmt::format("{} calls", service.calls.load()));
   notify_manager(parts.notify_socket, "STOPPING=1");
   asio::co_spawn(io, drain(), [this](const std::exception_ptr& failure) {

@@ -40,6 +40,7 @@ struct ServerParts {
   std::string thinking_message;                 // is written where a budget ends
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
+  std::string fleet_key = {};                   // of the fleet whose engine this is; empty: of none
   CollectorVariables collector = {};            // of the environment, for --otlp-traces-endpoint
   std::optional<int> listening_socket = {};     // a descriptor that takes the place of host and port
   // Several models, whose engines are processes that this server starts; then the parts about one model,

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/serving/batch_client.h"
 #include "tests/serving/serve_process.h"
 #include "tests/serving/serving.h"
 #include "tests/serving/serving_calls.h"
@@ -30,100 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-class BatchFolder {
- public:
-  BatchFolder() {
-    std::string name = (fs::temp_directory_path() / "outrider_batch_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~BatchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
-
-// A client of the Batch API.
-class BatchClient {
- public:
-  explicit BatchClient(int port, std::string headers = "") : port_(port), headers_(std::move(headers)) {}
-
-  TestAnswer send(const std::string& method, const std::string& path, const std::string& body = "",
-                  const std::string& type = "application/json") const {
-    TestClient client(port_);
-    client.send(
-        fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Type: {}\r\nContent-Length: {}\r\n\r\n{}",
-                    method, path, headers_, type, body.size(), body));
-    return client.read_answer();
-  }
-  json ask(const std::string& method, const std::string& path, const json& body = json()) const {
-    const TestAnswer answer = send(method, path, body.is_null() ? "" : body.dump());
-    EXPECT_EQ(answer.status, 200) << method << " " << path << ": " << answer.body;
-    return json::parse(answer.body, nullptr, false);
-  }
-  std::string upload(const std::string& lines) const {
-    const std::string form =
-        "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--x\r\n"
-        "Content-Disposition: form-data; name=\"file\"; filename=\"in.jsonl\"\r\n"
-        "Content-Type: application/octet-stream\r\n\r\n" +
-        lines + "\r\n--x--\r\n";
-    const TestAnswer answer = send("POST", "/v1/files", form, "multipart/form-data; boundary=x");
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    return json::parse(answer.body)["id"];
-  }
-  std::string create(const std::string& file, const std::string& endpoint) const {
-    return ask("POST", "/v1/batches",
-               {{"input_file_id", file}, {"endpoint", endpoint}, {"completion_window", "24h"}})["id"];
-  }
-  json batch(const std::string& id) const { return ask("GET", "/v1/batches/" + id); }
-  // Waits for at least so many lines with results, or for the end of the batch.
-  json wait(const std::string& id, int done) const {
-    const auto end = Clock::now() + std::chrono::minutes(5);
-    json now;
-    while (Clock::now() < end) {
-      now = batch(id);
-      const std::string status = now["status"];
-      if (status != "validating" && status != "in_progress" && status != "finalizing" &&
-          status != "cancelling")
-        return now;
-      if (now["request_counts"]["completed"].get<int>() + now["request_counts"]["failed"].get<int>() >= done)
-        return now;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    ADD_FAILURE() << "no end: " << now.dump();
-    return now;
-  }
-  json wait_for_end(const std::string& id) const { return wait(id, 1 << 30); }
-  std::string content(const std::string& file) const {
-    const TestAnswer answer = send("GET", "/v1/files/" + file + "/content");
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    return answer.body;
-  }
-  // The results of a file by custom_id.
-  std::map<std::string, json> results(const std::string& file) const {
-    std::map<std::string, json> results;
-    std::istringstream lines(content(file));
-    for (std::string line; std::getline(lines, line);) {
-      json result = json::parse(line);
-      const std::string id = result["custom_id"];
-      EXPECT_TRUE(results.emplace(id, std::move(result)).second) << id << " occurs twice";
-    }
-    return results;
-  }
-
- private:
-  int port_;
-  std::string headers_;
-};
-
-std::string request_line(const std::string& id, const std::string& url, const json& body) {
-  return json{{"custom_id", id}, {"method", "POST"}, {"url", url}, {"body", body}}.dump() + "\n";
-}
 
 json chat_body(int number) {
   return {{"messages", {{{"role", "user"}, {"content", "Tell me of day " + std::to_string(number)}}}},

@@ -34,12 +34,14 @@ Status run_serve(const Settings& settings) {
   parts.options = settings.server;
   parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
+  parts.fleet_key = fleet_key();
   parts.collector = collector_variables();
   parts.listening_socket = inherited_socket();
   if (settings.server.models.empty()) {
     OUTRIDER_RETURN_IF_ERROR(add_model(settings, parts));
   } else {
     OUTRIDER_TRY(parts.fleet, fleet_options(settings));
+    parts.max_batch = settings.engine.max_batch;
   }
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));
   server->handle_signals();

@@ -28,7 +28,7 @@ namespace outrider {
 namespace {
 
 // Options of the server that clients reach. Engines have none of them.
-constexpr std::array<std::string_view, 21> kOfFront = {"models",
+constexpr std::array<std::string_view, 23> kOfFront = {"models",
                                                        "models-memory",
                                                        "idle-unload",
                                                        "pin-model",
@@ -47,11 +47,12 @@ constexpr std::array<std::string_view, 21> kOfFront = {"models",
                                                        "max-connections-per-address",
                                                        "no-log-routes",
                                                        "audit-log",
+                                                       "batch-folder",
+                                                       "batch-folder-size",
                                                        "max-running-per-key",
                                                        "requests-per-minute-per-key"};
 // Options that mean one model.
-constexpr std::array<std::string_view, 5> kOfOneModel = {"model", "served-model-name", "batch-folder",
-                                                         "batch-folder-size", "batch-beside"};
+constexpr std::array<std::string_view, 2> kOfOneModel = {"model", "served-model-name"};
 // Routes that the server asks of engines by itself, or that it logs.
 constexpr std::string_view kAskedByFront =
     "/health,/stats,/metrics,/v1/responses/{id},/v1/responses/{id}/input_items,/v1/requests/{id}/cancel";

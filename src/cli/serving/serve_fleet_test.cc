@@ -61,7 +61,6 @@ TEST(ServeFleet, EnginesHaveTheOptionsThatAreNotOfTheFront) {
 TEST(ServeFleet, OptionsOfOneModelAreRefused) {
   const std::pair<std::map<std::string, std::vector<std::string>, std::less<>>, std::string> cases[] = {
       {{{"served-model-name", {"a"}}}, "--served-model-name or --models"},
-      {{{"batch-folder", {"b"}}}, "--batch-folder or --models"},
       {{{"model", {kFolder + "/outrider-small"}}}, "MODEL or --models"},
       {{{"pin-model", {"outrider-small"}}, {"models-memory", {"20M"}}}, "the pinned models need"},
       {{{"pin-model", {"nosuch"}}}, "--pin-model: no model 'nosuch'"}};

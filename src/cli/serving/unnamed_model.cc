@@ -13,13 +13,10 @@ namespace outrider {
 namespace {
 
 // Options whose value suits one model.
-constexpr std::array<std::string_view, 18> kSuitOne = {"served-model-name",
+constexpr std::array<std::string_view, 15> kSuitOne = {"served-model-name",
                                                        "remote-drafting",
                                                        "max-drafting-sessions",
                                                        "max-drafting-sessions-per-key",
-                                                       "batch-folder",
-                                                       "batch-folder-size",
-                                                       "batch-beside",
                                                        "lora",
                                                        "lora-folder",
                                                        "slot-folder",

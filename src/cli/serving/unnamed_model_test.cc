@@ -68,6 +68,7 @@ TEST_F(UnnamedModelTest, SeveralModelsAreServed) {
   add(default_model_file(folders_));
   add(other_);
   EXPECT_EQ(chosen().server.models, "all");
+  EXPECT_EQ(chosen({{"batch-folder", {"b"}}}).server.models, "all");
   EXPECT_EQ(chosen({{"port", {"0"}}, {"threads", {"1"}}, {"speculative", {"ngram"}}}).server.models, "all");
 }
 
@@ -75,10 +76,9 @@ TEST_F(UnnamedModelTest, OptionsOfOneModelMeanOne) {
   add(default_model_file(folders_));
   add(other_);
   const std::pair<std::string, std::string> cases[] = {
-      {"lora", "adapter.gguf"},     {"batch-folder", "b"}, {"remote-drafting", "true"},
-      {"served-model-name", "a"},   {"slot-folder", "s"},  {"pooling", "rank"},
-      {"tensor-parallel", "2"},     {"kv-pages", "80"},    {"lora-folder", "l"},
-      {"speculative-model", "head"}};
+      {"lora", "adapter.gguf"}, {"remote-drafting", "true"}, {"served-model-name", "a"},
+      {"slot-folder", "s"},     {"pooling", "rank"},         {"tensor-parallel", "2"},
+      {"kv-pages", "80"},       {"lora-folder", "l"},        {"speculative-model", "head"}};
   for (const auto& [option, value] : cases) {
     const Settings settings = chosen({{option, {value}}});
     EXPECT_TRUE(settings.server.models.empty()) << option;

@@ -23,6 +23,16 @@ ParsedCall prepare_line(const BatchLine& line, const std::string& id, uint64_t s
   return parse_call(line.parse, line.body, call);
 }
 
+StartLine prepare_and(StartPrepared start, const LineContext& context) {
+  return [start = std::move(start), context](const BatchLine& line, const std::string& id, uint64_t scope,
+                                             const LineCalls::Done& done) {
+    ParsedCall parsed = prepare_line(line, id, scope, context);
+    if (!parsed.ok())
+      return done(LineAnswer{.status = parsed.error().status, .body = error_body(parsed.error())});
+    start(id, std::move(parsed).value(), done);
+  };
+}
+
 Result<BatchInput> BatchInput::open(const std::filesystem::path& path) {
   OUTRIDER_TRY(MappedFile file, MappedFile::open(path));
   return BatchInput(std::move(file));

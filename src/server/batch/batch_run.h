@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +29,14 @@ struct LineContext {
 // `id`: of the request. `scope`: of its key.
 ParsedCall prepare_line(const BatchLine& line, const std::string& id, uint64_t scope,
                         const LineContext& context);
+
+// Runs a line and calls `done`, on any thread, maybe before it returns.
+using StartLine =
+    std::function<void(const BatchLine& line, const std::string& id, uint64_t scope, LineCalls::Done done)>;
+using StartPrepared = std::function<void(const std::string& id, std::unique_ptr<GenerationCall> generation,
+                                         LineCalls::Done done)>;
+// Prepares a line before it starts. One that is no valid request is done at once.
+StartLine prepare_and(StartPrepared start, const LineContext& context);
 
 // An input file whose bytes stay in place.
 class BatchInput {

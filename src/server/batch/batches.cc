@@ -376,17 +376,12 @@ void Batches::start_line(Entry& entry) {
   const std::optional<BatchLine> line = entry.run->take();
   if (!line) return finish_if_done(entry);
   const std::string id = random_id();
-  ParsedCall parsed = prepare_line(*line, id, entry.record.owner, engine_->context);
-  if (!parsed.ok()) {
-    const ApiError& error = parsed.error();
-    return add(entry, id, line->custom_id, {.status = error.status, .body = error_body(error)});
-  }
   entry.run->running().emplace(id, line->custom_id);
   ++running_;
   LineCalls::Done done = [this, batch = entry.record.id, id](const std::optional<LineAnswer>& answer) {
     worker_.submit([this, batch, id, answer] { on_done(batch, id, answer); });
   };
-  engine_->start(id, std::move(parsed).value(), std::move(done));
+  engine_->start(*line, id, entry.record.owner, std::move(done));
 }
 
 void Batches::on_done(const std::string& batch, const std::string& id,

@@ -24,11 +24,9 @@ namespace outrider {
 
 // Where the lines of batches run.
 struct LineEngine {
-  LineContext context;
   int places = 1;  // lines at a time
-  // These may be called on any thread, as `done` may be.
-  std::function<void(const std::string& id, std::unique_ptr<GenerationCall> generation, LineCalls::Done done)>
-      start;
+  // The worker calls these.
+  StartLine start;
   std::function<void(const std::string& id)> cancel;
 };
 

@@ -28,24 +28,22 @@ constexpr uint64_t kOwner = 7, kStranger = 8;
 class HeldEngine {
  public:
   LineEngine engine(const ServedModel& model, int places) {
-    return {.context = {.model = &model, .limits = {}},
-            .places = places,
-            .start =
-                [this](const std::string& id, std::unique_ptr<GenerationCall>, LineCalls::Done done) {
-                  const std::lock_guard lock(mutex_);
-                  held_.emplace_back(id, std::move(done));
-                  most_ = std::max(most_, held_.size());
-                  changed_.notify_all();
-                },
-            .cancel =
-                [this](const std::string& id) {
-                  const std::lock_guard lock(mutex_);
-                  const auto found = std::ranges::find(held_, id, &Held::first);
-                  if (found == held_.end()) return;
-                  const LineCalls::Done done = std::move(found->second);
-                  held_.erase(found);
-                  done(std::nullopt);
-                }};
+    const auto hold = [this](const std::string& id, std::unique_ptr<GenerationCall>, LineCalls::Done done) {
+      const std::lock_guard lock(mutex_);
+      held_.emplace_back(id, std::move(done));
+      most_ = std::max(most_, held_.size());
+      changed_.notify_all();
+    };
+    return {.places = places,
+            .start = prepare_and(hold, {.model = &model, .limits = {}}),
+            .cancel = [this](const std::string& id) {
+              const std::lock_guard lock(mutex_);
+              const auto found = std::ranges::find(held_, id, &Held::first);
+              if (found == held_.end()) return;
+              const LineCalls::Done done = std::move(found->second);
+              held_.erase(found);
+              done(std::nullopt);
+            }};
   }
   // Answers the oldest line. False: none came within ten seconds.
   bool answer(std::optional<LineAnswer> answer = LineAnswer{.body = R"({"ok":true})"}) {

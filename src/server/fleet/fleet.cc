@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "config/environment.h"
 #include "platform/machine_memory.h"
 #include "server/fleet/engine_connection.h"
 #include "server/telemetry/request_log.h"
@@ -46,6 +47,7 @@ constexpr auto kHealthInterval = 20ms;
 constexpr auto kWanted = 1s;         // a request that waits asks again within this time
 constexpr auto kWelcome = 150ms;     // in which the requests that waited for an engine come
 constexpr auto kLeastStay = 1s;      // an engine with requests stays at least this long
+constexpr auto kRest = 3s;           // without requests, after which an engine may leave for a batch
 constexpr auto kGoodRun = 10s;       // after it a failure is the first one
 constexpr auto kFirstPause = 200ms;  // before an engine that failed starts again
 constexpr int kMostDoublings = 6;
@@ -71,7 +73,10 @@ std::string names_of(const std::vector<MemberPointer>& members) {
 
 }  // namespace
 
-Fleet::Fleet(asio::io_context* io, FleetOptions options) : io_(io), options_(std::move(options)) {}
+Fleet::Fleet(asio::io_context* io, FleetOptions options)
+    : io_(io), options_(std::move(options)), key_(FleetKey::make()) {
+  options_.environment.push_back(kFleetKeyVariable + ("=" + key_.text()));
+}
 
 Fleet::~Fleet() {
   for (const MemberPointer& member : members_) member->process.reset();
@@ -187,12 +192,44 @@ std::optional<ApiError> Fleet::refusal(const FleetMember& member, Clock::time_po
   return std::nullopt;
 }
 
-ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
-  const auto now = Clock::now();
-  if (std::optional<ApiError> refused = refusal(member, now)) return *std::move(refused);
+void Fleet::want(FleetMember& member, Clock::time_point now) {
   if (!is_wanted(member, now)) member.waits_since = now;
   member.wanted_at = now;
   if (member.state != EngineState::kLoaded) plan();
+}
+
+ApiResult<bool> Fleet::enter(FleetMember& member, uint64_t scope) {
+  const auto now = Clock::now();
+  if (std::optional<ApiError> refused = refusal(member, now)) return *std::move(refused);
+  want(member, now);
+  return take_place(member, scope);
+}
+
+ApiResult<bool> Fleet::enter_in_background(FleetMember& member, uint64_t scope) {
+  const auto now = Clock::now();
+  if (std::optional<ApiError> refused = refusal(member, now)) return *std::move(refused);
+  if (may_load_in_background(member, now)) want(member, now);
+  return take_place(member, scope);
+}
+
+// Engines that have rested make room, as they do for any request.
+bool Fleet::may_load_in_background(const FleetMember& member, Clock::time_point now) const {
+  if (is_running(member)) return member.state == EngineState::kLoading;
+  int64_t kept = 0;
+  for (const MemberPointer& other : members_) {
+    if (other.get() == &member || !is_running(*other)) continue;
+    const bool rests =
+        other->state == EngineState::kLoaded && other->users == 0 && now - other->used_at >= kRest;
+    kept += rests && !other->model.is_pinned ? 0 : other->bytes();
+  }
+  const auto waits = [&](const MemberPointer& other) {
+    return other.get() != &member && other->state != EngineState::kLoaded && is_wanted(*other, now);
+  };
+  return std::ranges::none_of(members_, waits) && (kept == 0 || kept + member.model.bytes <= options_.memory);
+}
+
+// False: the engine is not ready.
+bool Fleet::take_place(FleetMember& member, uint64_t scope) {
   if (member.state != EngineState::kLoaded) return false;
   member.wanted_at = {};  // others that wait will ask again
   ++member.users;

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/access/fleet_key.h"
 #include "server/api/api_error.h"
 #include "server/fleet/engine_process.h"
 #include "server/fleet/fleet_options.h"
@@ -108,12 +109,16 @@ class Fleet {
   // Requests in progress, and those whose key has this scope.
   int running() const { return running_; }
   int running_of(uint64_t scope) const;
+  const FleetKey& key() const { return key_; }
 
   // The model of a name; an empty name means the default or only one. Error: there is none.
   ApiResult<MemberPointer> find(std::string_view name) const;
   // Takes a place at the engine. False: the engine is not ready, and it is loaded because of this call, which
   // is to be repeated at least twice a second. Error: it could not be started.
   ApiResult<bool> enter(FleetMember& member, uint64_t scope);
+  // This is enter() for the line of a batch. The engine is loaded only where no other request waits for one,
+  // and where that takes no engine away that was used in the last seconds.
+  ApiResult<bool> enter_in_background(FleetMember& member, uint64_t scope);
   void leave(FleetMember& member, uint64_t scope);
   // Loads and unloads a model although no request asks for that. Error: the model cannot be loaded.
   std::optional<ApiError> load(FleetMember& member);
@@ -121,6 +126,9 @@ class Fleet {
 
  private:
   MemberPointer make_member(FleetModel model);
+  void want(FleetMember& member, Clock::time_point now);
+  bool take_place(FleetMember& member, uint64_t scope);
+  bool may_load_in_background(const FleetMember& member, Clock::time_point now) const;
   void plan();
   void forget_gone();
   void unload_idle(Clock::time_point now);
@@ -144,6 +152,7 @@ class Fleet {
 
   boost::asio::io_context* io_;
   FleetOptions options_;
+  FleetKey key_;
   std::filesystem::path folder_;  // of the sockets
   std::vector<MemberPointer> members_;
   int sockets_ = 0;  // that were named

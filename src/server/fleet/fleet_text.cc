@@ -106,11 +106,11 @@ std::string fleet_stats_body(Fleet& fleet, double uptime) {
   return body;
 }
 
-std::string fleet_metrics(Fleet& fleet, int connections, std::optional<int64_t> audit_lost) {
+std::string fleet_metrics(Fleet& fleet, const FrontFigures& front) {
   MetricsText text(MetricsText::Labels{});
   text.gauge("outrider:fleet_memory_bytes", "Memory that all engines may have.",
              static_cast<double>(fleet.options().memory));
-  text.gauge("outrider:fleet_connections", "Open connections of clients.", connections);
+  text.gauge("outrider:fleet_connections", "Open connections of clients.", front.connections);
   add_gauge(text, fleet, "outrider:fleet_loaded", "1: the model is loaded.",
             [](const FleetMember& member) { return member.state == EngineState::kLoaded ? 1.0 : 0.0; });
   add_gauge(text, fleet, "outrider:fleet_running", "Requests that the engine answers.",
@@ -123,7 +123,8 @@ std::string fleet_metrics(Fleet& fleet, int connections, std::optional<int64_t> 
               [](const FleetMember& member) { return static_cast<double>(member.starts); });
   add_counter(text, fleet, "outrider:fleet_failures", "Times that the engine ended by itself.",
               [](const FleetMember& member) { return static_cast<double>(member.failures); });
-  if (audit_lost) add_audit_lost(text, *audit_lost);
+  if (front.batches) add_batches(text, *front.batches);
+  if (front.audit_lost) add_audit_lost(text, *front.audit_lost);
   return text.text();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/fleet/fleet.h"
+#include "server/telemetry/server_metrics.h"
 
 namespace outrider {
 
@@ -20,9 +21,14 @@ std::string fleet_tags_body(Fleet& fleet, bool only_loaded);
 // GET /stats, and what it says of one model.
 std::string fleet_member_stats(const FleetMember& member);
 std::string fleet_stats_body(Fleet& fleet, double uptime);
-// Figures of the fleet in Prometheus' text format. `audit_lost`: lines of the audit log; nullopt: there is
-// none.
-std::string fleet_metrics(Fleet& fleet, int connections, std::optional<int64_t> audit_lost);
+// Figures of the server before the engines.
+struct FrontFigures {
+  int connections = 0;
+  std::optional<BatchFigures> batches = {};  // nullopt: there is no Batch API
+  std::optional<int64_t> audit_lost = {};    // lines; nullopt: there is no audit log
+};
+// Figures of the fleet in Prometheus' text format.
+std::string fleet_metrics(Fleet& fleet, const FrontFigures& front);
 
 // Several texts in Prometheus' format as one, where each family occurs once.
 std::string merged_metrics(std::span<const std::string> texts);

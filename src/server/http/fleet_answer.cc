@@ -131,9 +131,10 @@ Connection::Task<bool> answer_stats(Exchange& exchange, std::string model) {
 // Figures of the fleet and of all engines that are loaded.
 Connection::Task<bool> answer_metrics(Exchange& exchange) {
   Service& service = exchange.connection->service();
-  const std::optional<int64_t> audit_lost =
-      service.audit == nullptr ? std::nullopt : std::optional(service.audit->lost());
-  std::vector<std::string> texts = {fleet_metrics(*service.fleet, service.connections, audit_lost)};
+  FrontFigures front{.connections = service.connections};
+  if (service.batches != nullptr) front.batches = service.batches->figures();
+  if (service.audit != nullptr) front.audit_lost = service.audit->lost();
+  std::vector<std::string> texts = {fleet_metrics(*service.fleet, front)};
   const std::vector<MemberPointer> members = service.fleet->members();
   for (const MemberPointer& member : members) {
     if (member->state != EngineState::kLoaded) continue;

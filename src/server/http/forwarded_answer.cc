@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "server/fleet/engine_connection.h"
+#include "server/fleet/fleet_place.h"
 
 namespace outrider {
 namespace {
@@ -32,22 +33,6 @@ constexpr std::array<std::string_view, 3> kPassedHeaders = {"Retry-After", "WWW-
                                                             "X-Accel-Buffering"};
 
 }  // namespace
-
-// A place at an engine.
-class FleetPlace {
- public:
-  FleetPlace(Fleet* fleet, MemberPointer member, uint64_t scope)
-      : fleet_(fleet), member_(std::move(member)), scope_(scope) {}
-  ~FleetPlace() { fleet_->leave(*member_, scope_); }
-  FleetPlace(const FleetPlace&) = delete;
-  FleetPlace& operator=(const FleetPlace&) = delete;
-  const FleetMember& member() const { return *member_; }
-
- private:
-  Fleet* fleet_;
-  MemberPointer member_;
-  uint64_t scope_;
-};
 
 // The answer of an engine while it comes. A second coroutine reads it, so that the client's coroutine
 // notices when the client goes away.

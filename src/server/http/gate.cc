@@ -70,7 +70,10 @@ std::optional<Refusal> admit(const Service& service, const RequestHeader& header
   const bool is_public = match.row != nullptr && match.row->is_public;
   if (!is_public) {
     if (auto refused = check_host(service, header)) return refused;
-    if (service.keys.required()) {
+    if (const auto scope = service.fleet_key.scope_in(header.of_fleet)) {
+      admission.scope = *scope;
+      admission.is_background = true;
+    } else if (service.keys.required()) {
       const std::string key =
           header.authorization.empty() ? header.api_key : credential(header.authorization);
       const std::optional<uint64_t> found = service.keys.scope_of(key);
@@ -95,10 +98,7 @@ std::optional<Refusal> admit(const Service& service, const RequestHeader& header
     return Refusal{.error = std::move(error), .allow = match.allowed};
   }
   if (match.row->is_of_batches() && service.batches == nullptr) {
-    return refusal(not_served_error(
-        service.fleet == nullptr
-            ? "this server has no Batch API; --batch-folder gives it one"
-            : "a server of several models has no Batch API; serve one model with --batch-folder"));
+    return refusal(not_served_error("this server has no Batch API; --batch-folder gives it one"));
   }
   if (match.row->method == "POST" && !match.row->takes_files && !is_json_type(header.content_type)) {
     return refusal({.status = 415,
@@ -114,9 +114,8 @@ std::optional<Refusal> admit(const Service& service, const RequestHeader& header
          .code = "unsupported_content_encoding"});
   }
   if (auto refused = check_phase(service, *match.row)) return refused;
-  if (match.row->is_queued() && service.calls.is_full()) {
-    return refusal(queue_full_error(service));
-  }
+  if (admission.is_background) return std::nullopt;
+  if (match.row->is_queued() && service.calls.is_full()) return refusal(queue_full_error(service));
   if (std::holds_alternative<ParseFunction>(match.row->function)) {
     if (auto crowd = key_crowd(service, admission.scope, 1)) return refusal(*std::move(crowd));
     if (auto debt = key_debt(service, admission.scope)) return refusal(*std::move(debt));

@@ -20,7 +20,8 @@ struct RequestHeader {
   int hosts = 0;  // number of Host headers
   bool is_http_1_1 = true;
   std::string authorization;
-  std::string api_key;  // Anthropic's header for a key
+  std::string api_key;   // Anthropic's header for a key
+  std::string of_fleet;  // FleetKey::kHeader
   std::string content_type;
   std::string content_encoding;  // in lower case
   std::string origin;
@@ -32,8 +33,9 @@ struct RequestHeader {
 
 struct Admission {
   RouteMatch match;
-  uint64_t scope = 0;         // Request::cache_scope
-  std::string key_name = {};  // empty: the server has no keys, or the route asks for none
+  uint64_t scope = 0;          // Request::cache_scope
+  std::string key_name = {};   // empty: the server has no keys, or the route asks for none
+  bool is_background = false;  // a line of a batch, whose limits the server of the fleet has checked
 };
 
 struct Refusal {

@@ -29,7 +29,9 @@ CallPointer open_call(Exchange& exchange) {
   call.arrived_ms = exchange.arrived_ms;
   call.client = client_of(exchange);
   call.model = exchange.connection->service().model.name;
-  call.is_logged = is_logged(exchange);
+  call.is_background = exchange.admission.is_background;
+  call.has_time_limit = !call.is_background;
+  call.is_logged = is_logged(exchange) && !call.is_background;
   CallPointer opened = exchange.connection->service().calls.open(std::move(call));
   opened->wake = [connection = exchange.connection] { connection->wake(); };
   return opened;
@@ -72,6 +74,7 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
     auto parsed = text.ok() ? parse_call(parse, *text, context) : ParsedCall(text.error());
     if (parsed.ok()) {
       call->generation = std::move(parsed).value();
+      for (Request& request : call->generation->requests()) request.is_background = call->is_background;
     } else {
       *error = parsed.error();
     }
@@ -157,7 +160,7 @@ Connection::Task<bool> generate(Exchange& exchange, CallPointer call) {
     co_return co_await send(exchange, reply);
   }
   const auto more = static_cast<int>(call->generation->requests().size()) - 1;  // the call counts already
-  std::optional<ApiError> crowd = key_crowd(service, call->scope, more);
+  std::optional<ApiError> crowd = call->is_background ? std::nullopt : key_crowd(service, call->scope, more);
   if (!crowd && !service.calls.submit(*call, *service.engine)) crowd = queue_full_error(service);
   if (crowd) {
     service.calls.close(*call);

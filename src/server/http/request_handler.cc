@@ -47,8 +47,10 @@ Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
 Connection::Task<bool> dispatch(Exchange& exchange) {
   Service& service = exchange.connection->service();
   const RouteRow& row = *exchange.admission.match.row;
+  if (row.is_of_batches()) co_return co_await answer_batch(exchange);
   if (service.fleet != nullptr) co_return co_await answer_by_fleet(exchange);
-  if (row.is_queued() && service.calls.is_full()) {  // the queue may have filled while the body was read
+  const bool takes_place = row.is_queued() && !exchange.admission.is_background;
+  if (takes_place && service.calls.is_full()) {  // the queue may have filled while the body was read
     const Reply refused = error_reply(exchange, queue_full_error(service));
     co_return co_await send(exchange, refused);
   }
@@ -57,7 +59,6 @@ Connection::Task<bool> dispatch(Exchange& exchange) {
     co_return co_await answer_prepared(exchange, body_function(exchange, *function));
   if (std::holds_alternative<SlotAction>(row.function))
     co_return co_await answer_prepared(exchange, slot_function(exchange));
-  if (row.is_of_batches()) co_return co_await answer_batch(exchange);
   const PlainCall call = {.argument = exchange.admission.match.argument, .scope = exchange.admission.scope};
   const Reply reply = std::get<PlainFunction>(row.function)(service, call);
   co_return co_await send(exchange, reply);

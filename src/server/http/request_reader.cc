@@ -138,6 +138,7 @@ RequestHeader RequestReader::header() const {
   if (header.hosts > 0) header.host = text_of(request[http::field::host]);
   header.authorization = text_of(request[http::field::authorization]);
   header.api_key = text_of(request["x-api-key"]);
+  header.of_fleet = text_of(request[std::string(FleetKey::kHeader)]);
   header.content_type = text_of(request[http::field::content_type]);
   header.content_encoding = lowered(text_of(request[http::field::content_encoding]));
   header.origin = text_of(request[http::field::origin]);

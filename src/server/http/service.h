@@ -13,11 +13,13 @@
 #include "open/parts.h"
 #include "remote/protocol/messages.h"
 #include "server/access/api_keys.h"
+#include "server/access/fleet_key.h"
 #include "server/access/key_quotas.h"
 #include "server/access/request_header.h"
 #include "server/api/response_store.h"
 #include "server/api/served_model.h"
 #include "server/batch/batches.h"
+#include "server/batch/fleet_lines.h"
 #include "server/calls/drafting_sessions.h"
 #include "server/calls/engine_loop.h"
 #include "server/calls/line_calls.h"
@@ -39,6 +41,7 @@ struct Service {
   HttpLimits limits;
   AllowedHosts hosts;
   ApiKeys keys;
+  FleetKey fleet_key;                              // of the fleet whose engine this is
   std::shared_ptr<boost::asio::ssl::context> tls;  // of new connections; null: they are plain
   std::function<std::string_view()> chat_html;
 
@@ -57,9 +60,10 @@ struct Service {
   DraftingSessions drafting;
   std::unique_ptr<PreparationWorkers> workers;
   std::unique_ptr<EngineLoop> engine;
-  std::unique_ptr<Fleet> fleet;                // null: this process is the engine of the one model
-  std::unique_ptr<Batches> batches = nullptr;  // null: there is no Batch API
-  std::unique_ptr<LineCalls> lines = nullptr;  // of the batches, once the model is loaded
+  std::unique_ptr<Fleet> fleet;                       // null: this process is the engine of the one model
+  std::unique_ptr<Batches> batches = nullptr;         // null: there is no Batch API
+  std::unique_ptr<LineCalls> lines = nullptr;         // of the batches, once the model is loaded
+  std::unique_ptr<FleetLines> fleet_lines = nullptr;  // the same of a fleet
 
   int max_batch = 0;
   int connections = 0;

@@ -74,6 +74,8 @@ void add_speculation(MetricsText& text, const EngineStatus& engine) {
              "Tokens per second against plain decoding, of late; 0: not known.", engine.speedup);
 }
 
+}  // namespace
+
 void add_batches(MetricsText& text, const BatchFigures& figures) {
   text.begin_gauge("outrider:batches", "Batches, by status.");
   for (const auto& [status, count] : figures.batches)
@@ -83,8 +85,6 @@ void add_batches(MetricsText& text, const BatchFigures& figures) {
   text.add({{"result", "failed"}}, real(figures.failed));
   text.gauge("outrider:batch_lines_running", "Lines of batches that run.", real(figures.running));
 }
-
-}  // namespace
 
 void add_audit_lost(MetricsText& text, int64_t lines) {
   text.counter("outrider:audit_lines_lost", "Lines of the audit log that could not be written.", real(lines));

@@ -29,7 +29,8 @@ struct BatchFigures {
   int64_t running = 0;                                        // lines that run
 };
 
-// The family about lines that the audit log has lost.
+// The families about batches, and about lines that the audit log has lost.
+void add_batches(MetricsText& text, const BatchFigures& figures);
 void add_audit_lost(MetricsText& text, int64_t lines);
 
 // The counters of the server; EngineStatus has the engine's. Only the I/O thread uses them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/serving/fleet_fixture.h"
+#include "tests/fleet/fleet_fixture.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/serving/fleet_fixture.h"
+#include "tests/fleet/fleet_fixture.h"
 #include "tests/serving/serve_process.h"
 #include "tests/serving/serving_calls.h"
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "config/environment.h"
-#include "tests/serving/fleet_fixture.h"
+#include "tests/fleet/fleet_fixture.h"
 #include "tests/serving/serve_process.h"
 #include "tests/serving/serving_calls.h"
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <variant>
 
+#include "asio/client_tls.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "remote/protocol/messages.h"
@@ -33,14 +34,6 @@ using SecureSocket = ws::stream<beast::ssl_stream<beast::tcp_stream>>;
 
 std::chrono::microseconds microseconds(double ms) {
   return std::chrono::microseconds(static_cast<int64_t>(std::max(ms, 0.0) * 1e3));
-}
-
-// A socket takes over the mode and the options that its context has when the socket is made.
-ssl::context verifying_context() {
-  ssl::context context(ssl::context::tls_client);
-  context.set_verify_mode(ssl::verify_peer);
-  context.set_options(ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
-  return context;
 }
 
 }  // namespace
@@ -80,7 +73,7 @@ struct ServerLink::Impl {
 
   DraftingServer server;
   net::io_context io{1};
-  ssl::context tls = verifying_context();
+  ssl::context tls = client_tls();  // a socket takes over what it says when the socket is made
   Socket socket;
   beast::flat_buffer buffer;
   std::deque<std::string> received;

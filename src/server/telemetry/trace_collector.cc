@@ -17,6 +17,7 @@
 #include <chrono>
 #include <optional>
 
+#include "asio/client_tls.h"
 #include "base/quote.h"
 #include "base/white_space.h"
 #include "server/access/request_header.h"
@@ -52,9 +53,7 @@ bool is_name(const std::string& host) {
 
 // Certificates of the system, and of a file where one is named.
 Result<std::unique_ptr<ssl::context>> trusting_context(const std::filesystem::path& certificate) {
-  auto context = std::make_unique<ssl::context>(ssl::context::tls_client);
-  context->set_options(ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
-  context->set_verify_mode(ssl::verify_peer);
+  auto context = std::make_unique<ssl::context>(client_tls());
   error_code error;
   context->set_default_verify_paths(error);
   if (!certificate.empty()) context->load_verify_file(certificate.string(), error);

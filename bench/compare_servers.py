@@ -4,6 +4,7 @@
 
     bench/compare_servers.py MODEL.gguf --prompts PROMPTS.jsonl [--rounds 5] [--llama-server PROGRAM
       [--llama-variant ngram="--spec-type ngram-simple" ...]]
+      [--other openvino="PYTHON bench/library_server.py openvino MODEL.gguf" ...]
 
 All servers hold the model at the same time and idle while another one is asked. A round asks each server the same
 prompts at each level; who comes first changes from level to level. Every round has new prompts while the file has some,
@@ -48,6 +49,8 @@ def commands(options):
         servers["llama-server"] = theirs
         for name, _, arguments in (variant.partition("=") for variant in options.llama_variant):
             servers[f"llama-server {name}"] = [*theirs, *shlex.split(arguments)]
+    for name, _, command in (other.partition("=") for other in options.other):
+        servers[name] = shlex.split(command)
     return servers
 
 
@@ -142,6 +145,8 @@ def main():
     parser.add_argument("--llama-server", help="the program, if it shall be compared")
     parser.add_argument("--llama-variant", metavar="NAME=ARGUMENTS", action="append", default=[],
                         help="one more llama-server with further arguments; may be repeated")
+    parser.add_argument("--other", metavar="NAME=COMMAND", action="append", default=[],
+                        help="one more server, which takes --port; may be repeated")
     parser.add_argument("--prompts", required=True, help="JSONL file")
     parser.add_argument("--levels", type=lambda text: [int(part) for part in text.split(",")], default=[1, 4, 8, 16, 32])
     parser.add_argument("--requests", type=int, default=3, help="requests of a level for each one at once")

@@ -11,22 +11,33 @@
 
 #include "models/rotary_embedding.h"
 #include "training/core/autograd_ops.h"
+#include "training/core/target_form.h"
 
 namespace outrider::training {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr int64_t kUsualHeadDim = 128;
 
 }  // namespace
 
 LayerShape layer_shape(const ModelConfig& target) {
-  return {.hidden = target.hidden_size,
-          .input = target.hidden_size,
-          .heads = target.head_count,
-          .kv_heads = target.kv_head_count,
-          .head_dim = target.head_dim,
-          .ffn = target.ffn_size,
-          .epsilon = target.norm.epsilon};
+  const int64_t layer = last_attention_layer(target), hidden = target.hidden_size;
+  const LayerSizes sizes = target.sizes_of(layer);
+  LayerShape shape{.hidden = hidden,
+                   .input = hidden,
+                   .heads = sizes.head_count,
+                   .kv_heads = sizes.kv_head_count,
+                   .head_dim = sizes.head_dim,
+                   .ffn = sizes.ffn_size,
+                   .epsilon = target.norm.epsilon,
+                   .rope = drafter_rope(target)};
+  if (target.traits_of(layer).kind != &kAttentionKind) {  // latent attention, or none at all
+    shape.head_dim = std::min(hidden, kUsualHeadDim);
+    shape.heads = shape.kv_heads = hidden / shape.head_dim;
+  }
+  if (target.has_experts(layer)) shape.ffn = std::max(hidden, target.experts.used * target.experts.ffn_size);
+  return shape;
 }
 
 at::Generator seeded_generator(uint64_t seed) { return at::detail::createCPUGenerator(seed); }
@@ -112,13 +123,17 @@ at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head) {
   return tokens;
 }
 
-Rotations make_rotations(const ModelConfig& config, int64_t positions, at::Device device) {
-  std::vector<float> frequencies = rope_inverse_frequencies(config.ropes.front(), config.head_dim);
+Rotations make_rotations(const RopeTraits& rope, int64_t head_dim, int64_t positions, at::Device device) {
+  std::vector<float> frequencies = rope_inverse_frequencies(rope, head_dim);
   const at::Tensor inverse =
       at::from_blob(frequencies.data(), {static_cast<int64_t>(frequencies.size())}, at::kFloat)
           .to(at::kDouble);
   const at::Tensor angles = at::outer(at::arange(positions, at::kDouble), inverse).unsqueeze(1);
   return {angles.cos().to(at::kFloat).to(device), angles.sin().to(at::kFloat).to(device)};
+}
+
+Rotations make_rotations(const ModelConfig& config, int64_t positions, at::Device device) {
+  return make_rotations(config.ropes.front(), config.head_dim, positions, device);
 }
 
 at::Tensor unrolled_attention(const at::Tensor& q, const UnrolledMemory& memory) {

@@ -21,8 +21,10 @@ struct LayerShape {
   int64_t head_dim = 0;
   int64_t ffn = 0;
   double epsilon = 1e-5;
+  RopeTraits rope = {};
 };
-// The shape of the target's layers.
+// The shape of the target's layers. Where they are no plain layers of attention and a dense MLP, it is a
+// shape of about their size.
 LayerShape layer_shape(const ModelConfig& target);
 
 struct LayerWeights {
@@ -61,6 +63,7 @@ at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head);
 struct Rotations {
   at::Tensor cos, sin;
 };
+Rotations make_rotations(const RopeTraits& rope, int64_t head_dim, int64_t positions, at::Device device);
 Rotations make_rotations(const ModelConfig& config, int64_t positions, at::Device device);
 
 // Keys and values of a layer that is unrolled on its own outputs: one tensor [windows, length, kv_heads,

@@ -4,11 +4,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <numeric>
 #include <utility>
 
 #include "draft_heads/head_file.h"
 #include "kernels/kernel_table.h"
+#include "models/backend/layer_backend.h"
 #include "models/forward_batch.h"
+#include "training/core/target_form.h"
 #include "training/core/tensor_values.h"
 #include "training/head_data/torch_target.h"
 
@@ -17,27 +21,11 @@ namespace {
 
 constexpr int kPageSize = 16;  // tokens
 
-// Error: layers that the trainer's own network, which has the form of Llama, does not have.
-Status check_form(const ModelFile& file) {
-  const ModelConfig& config = file.config;
-  const ScaleTraits& scales = config.scales;
-  const bool has_norms = config.norm.kind == NormKind::kRms && config.norm.has_inputs() &&
-                         !config.norm.has_outputs() && !config.norm.adds_one &&
-                         (config.qk_norm == QkNorm::kNone || config.qk_norm == QkNorm::kHead);
-  const bool has_mlp = config.mlp.is_gated && config.mlp.activation == Activation::kSilu &&
-                       config.block == BlockKind::kSequential && config.experts.count == 0;
-  const bool has_scales =
-      scales.embedding == 1 && scales.residual == 1 && scales.attention == 0 && scales.logits == 1;
-  const bool has_attention = config.layer_traits.size() == 1 && config.layer_traits.front().rope == 0 &&
-                             config.attention_softcap == 0 && config.logit_softcap == 0 &&
-                             config.query_temperature.beta == 0;
-  const RopeTraits& rope = config.ropes.front();
-  const bool has_rope = rope.rotated_dim == 0 && rope.turning_part == 1 &&
-                        rope.scaling.attention_factor == 1 && rope.scaling.kind != RopeScalingKind::kDynamic;
-  if (has_norms && has_mlp && has_scales && has_attention && has_rope) return {};
-  return input_error(file.path.string() +
-                     ": expected a target of the form of Llama, Mistral or Qwen, found " + config.family +
-                     "; heads for other families cannot be trained yet");
+// Replaces the weights by copies that have the same shapes; changes nothing where one differs.
+void take_over(std::initializer_list<std::pair<at::Tensor*, at::Tensor>> copies) {
+  for (const auto& [weight, copy] : copies)
+    if (!copy.defined() || copy.sizes() != weight->sizes()) return;
+  for (const auto& [weight, copy] : copies) *weight = copy;
 }
 
 }  // namespace
@@ -48,7 +36,6 @@ FrozenTarget::~FrozenTarget() = default;
 Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::path& path, int threads,
                                                          std::string_view kernels) {
   OUTRIDER_TRY(ModelFile file, open_model(path));
-  OUTRIDER_RETURN_IF_ERROR(check_form(file));
   std::unique_ptr<FrozenTarget> target(new FrozenTarget(std::move(file), threads));
   OUTRIDER_TRY(const KernelTable* table, select_kernels(kernels));
   OUTRIDER_TRY(
@@ -71,8 +58,36 @@ at::Tensor FrozenTarget::weight(const std::string& name) const {
   return tensor_values(found->second);
 }
 
+at::Tensor FrozenTarget::embedding() const {
+  const int64_t vocab = config().vocab_size, hidden = config().hidden_size;
+  constexpr int64_t kRows = 4096;  // tokens that are looked up at a time
+  BackendRows rows(model_->backend());
+  rows.reserve(std::min(kRows, vocab), hidden);
+  at::Tensor all = at::empty({vocab, hidden});
+  std::vector<TokenId> tokens;
+  for (int64_t first = 0; first < vocab; first += kRows) {
+    tokens.resize(static_cast<size_t>(std::min(kRows, vocab - first)));
+    std::iota(tokens.begin(), tokens.end(), static_cast<TokenId>(first));
+    model_->embed_tokens(tokens, rows.data());
+    const std::span<const float> found = model_->backend().read(rows.data(), std::ssize(tokens) * hidden);
+    std::copy(found.begin(), found.end(), all.data_ptr<float>() + first * hidden);
+  }
+  return all;
+}
+
 at::Tensor FrozenTarget::output_head() const {
-  return config().tied_embeddings ? embedding() : weight("lm_head.weight");
+  at::Tensor head = weight(config().tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+  if (const at::Tensor adapted = weight("model.project_out.weight"); adapted.defined())
+    head = at::matmul(head, adapted);
+  const double scale = config().scales.logits;
+  return scale == 1 ? head : head * scale;
+}
+
+at::Tensor FrozenTarget::norm(const std::string& name) const {
+  const NormTraits& traits = config().norm;
+  const at::Tensor found = traits.kind == NormKind::kRms ? weight(name + ".weight") : at::Tensor();
+  if (!found.defined()) return at::ones({config().hidden_size});
+  return traits.adds_one ? found + 1 : found;
 }
 
 LayerWeights FrozenTarget::layer(int64_t index) const {
@@ -88,6 +103,19 @@ LayerWeights FrozenTarget::layer(int64_t index) const {
           .gate = copy("mlp.gate_proj"),
           .up = copy("mlp.up_proj"),
           .down = copy("mlp.down_proj")};
+}
+
+LayerWeights FrozenTarget::last_layer(const LayerShape& shape, at::Generator& generator) const {
+  if (has_llama_form(config())) return layer(config().layer_count - 1);
+  const int64_t index = last_attention_layer(config());
+  const std::string prefix = "model.layers." + std::to_string(index) + ".";
+  const LayerWeights found = layer(index);
+  LayerWeights weights = initial_layer(shape, /*has_input_norm=*/true, generator);
+  take_over({{&weights.q, found.q}, {&weights.k, found.k}, {&weights.v, found.v}, {&weights.o, found.o}});
+  take_over({{&weights.gate, found.gate}, {&weights.up, found.up}, {&weights.down, found.down}});
+  weights.input_norm = norm(prefix + "input_layernorm");
+  weights.mlp_norm = norm(prefix + "post_attention_layernorm");
+  return weights;
 }
 
 Status FrozenTarget::want(const FeatureNeeds& needs) {

@@ -44,10 +44,17 @@ class FrozenTarget {
 
   // A weight by its Hugging Face name, as f32 on the CPU; undefined if the model has none.
   at::Tensor weight(const std::string& name) const;
-  at::Tensor embedding() const { return weight("model.embed_tokens.weight"); }
+  // Every token as it enters the first layer, without learned positions, f32 [vocab, hidden].
+  at::Tensor embedding() const;
+  // f32 [vocab, hidden]; its products are logits before any cap.
   at::Tensor output_head() const;
-  // Copies of one layer's weights.
+  // The scales of an RMS norm, f32 [hidden]; ones where the target has another kind of norm, or none there.
+  at::Tensor norm(const std::string& name) const;
+  // Copies of one layer's weights. Precondition: the target has the form of Llama.
   LayerWeights layer(int64_t index) const;
+  // A layer of this shape that begins as the target's last one, as far as attention and MLP have that shape.
+  // The rest is drawn, and adds nothing at first.
+  LayerWeights last_layer(const LayerShape& shape, at::Generator& generator) const;
 
   // Chooses the states that run() returns. Error: taps outside of the layers.
   Status want(const FeatureNeeds& needs);

@@ -9,7 +9,6 @@
 namespace outrider::training {
 namespace {
 
-constexpr uint64_t kHeldOutOneIn = 50;
 constexpr int64_t kShortest = 8;        // tokens; shorter windows are dropped
 constexpr int64_t kBatchesSorted = 16;  // windows of this many batches are sorted by length together
 
@@ -57,7 +56,8 @@ void HeadData::cut(size_t source) {
   const std::vector<Document>& documents = sources_[source].documents;
   for (size_t i = 0; i < documents.size(); ++i) {
     const auto length = static_cast<int64_t>(documents[i].tokens.size());
-    const bool is_held_out = mix64(options_.seed ^ mix64(source << 32 | i)) % kHeldOutOneIn == 0;
+    const bool is_held_out =
+        mix64(options_.seed ^ mix64(source << 32 | i)) % static_cast<uint64_t>(options_.held_out_one_in) == 0;
     for (int64_t first = 0; first < length; first += options_.context) {
       const Place place{source, i, first, std::min(options_.context, length - first), 0};
       const Window window = at(place);

@@ -30,11 +30,13 @@ struct HeadDataOptions {
   int64_t context = 256;
   int64_t batch_tokens = 2048;
   int64_t windows_per_source = 0;  // chosen at random; 0: all
+  int64_t held_out_one_in = 50;    // documents
   uint64_t seed = 1;
 };
 
-// Documents cut into windows; one in fifty documents is held out. A batch is a pure function of (seed, step):
-// every epoch shuffles the windows, puts windows of similar length together, and shuffles the batches.
+// Documents cut into windows; one document in held_out_one_in is held out. A batch is a pure function of
+// (seed, step): every epoch shuffles the windows, puts windows of similar length together, and shuffles the
+// batches.
 class HeadData {
  public:
   // Errors: no window with a token that counts, or none that is held out.

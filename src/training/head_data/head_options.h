@@ -19,6 +19,7 @@ struct HeadOptions {
   // Text:
   int64_t context = 256;                 // tokens of the longest window
   int64_t batch_tokens = 2048;           // at most, per step
+  int64_t held_out_one_in = 50;          // documents, of which one is not trained on
   int64_t windows_per_source = 4000;     // drawn at random from text that is not regenerated
   int64_t self_questions = 0;            // messages that the target writes as a user, to answer them
   std::filesystem::path question_kinds;  // .jsonl file of their kinds; empty: as the chat template begins

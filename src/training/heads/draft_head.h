@@ -71,6 +71,7 @@ struct HeadRecipe {
   std::string description;
   std::string ranks_key = {};  // field of config.json that gets DepthAgreement::ranks by depth; empty: none
   HeadOptions defaults = {};
+  bool takes_any_target = false;                    // else the target has the form of Llama
   std::function<void(CLI::App&)> add_options = {};  // adds the options of this kind, which make() reads
   std::function<Result<std::unique_ptr<DraftHead>>(const HeadContext&)> make = {};
 };

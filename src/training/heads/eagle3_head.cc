@@ -67,13 +67,13 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options,
   constexpr double kDeviation = 0.02;
   fc_ = normal_weight({hidden, taps * hidden}, kDeviation, generator);
   fc_.narrow(1, (taps - 1) * hidden, hidden).add_(at::eye(hidden));
-  layer_ = target.layer(target_.layer_count - 1);
-  if (shape().ffn != target_.ffn_size) resize_mlp(layer_, shape().ffn, generator);
+  layer_ = target.last_layer(layer_shape(target_), generator);
+  if (shape().ffn != layer_.gate.size(0)) resize_mlp(layer_, shape().ffn, generator);
   hidden_norm_ = layer_.input_norm.clone();
   layer_.input_norm.fill_(1.0);
   for (at::Tensor* weight : {&layer_.q, &layer_.k, &layer_.v})
     *weight = at::cat({normal_weight(weight->sizes(), kDeviation, generator), *weight}, 1);
-  norm_ = target.weight("model.norm.weight");
+  norm_ = target.norm("model.norm");
   lm_head_ = target.output_head().index_select(0, draft_tokens);
   if (options_.is_parallel) mask_hidden_ = normal_weight({1, 1, taps * hidden}, kDeviation, generator);
   make_trainable(parameters(), context.device);
@@ -171,6 +171,7 @@ HeadRecipe recipe_of(Method method, const std::string& description, const Eagle3
   return {.command = method_key(method),
           .decoding_type = method,
           .description = description,
+          .takes_any_target = true,
           .add_options = [options](CLI::App& command) { add_options(command, *options); },
           .make = [options](const HeadContext& context) { return make(context, *options); }};
 }

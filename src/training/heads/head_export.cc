@@ -33,14 +33,14 @@ nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape) 
                            {"num_key_value_heads", shape.kv_heads},
                            {"head_dim", shape.head_dim},
                            {"rms_norm_eps", static_cast<double>(target.norm.epsilon)},
-                           {"rope_theta", target.ropes.front().theta},
+                           {"rope_theta", shape.rope.theta},
                            {"max_position_embeddings", target.max_context},
                            {"vocab_size", target.vocab_size},
                            {"hidden_act", "silu"},
                            {"attention_bias", false},
                            {"mlp_bias", false},
                            {"torch_dtype", "bfloat16"}};
-  const RopeScaling& scaling = target.ropes.front().scaling;
+  const RopeScaling& scaling = shape.rope.scaling;
   if (scaling.kind == RopeScalingKind::kLinear) {
     config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", scaling.factor}};
   } else if (scaling.kind == RopeScalingKind::kLlama3) {

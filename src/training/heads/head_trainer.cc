@@ -20,6 +20,7 @@
 #include "training/core/optimizer.h"
 #include "training/core/progress.h"
 #include "training/core/schedule.h"
+#include "training/core/target_form.h"
 #include "training/evaluation/acceptance_probe.h"
 #include "training/evaluation/head_report.h"
 #include "training/evaluation/held_out_agreement.h"
@@ -99,6 +100,7 @@ class HeadRun {
   Status evaluate(int64_t step);
   std::vector<double> rankings(int64_t step) const;
   Status serve(const fs::path& folder, AcceptancePoint& point) const;
+  std::string accuracy_text() const;
   int64_t parameter_count() const;
   Status save(int64_t step);
   Status finish();
@@ -246,6 +248,14 @@ Status HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
   return {};
 }
 
+// "  held-out accuracy 0.61": the share of first drafts that were right when last measured.
+std::string HeadRun::accuracy_text() const {
+  if (history_.acceptance.empty() || history_.acceptance.back().agreement.empty()) return {};
+  char text[40];
+  std::snprintf(text, sizeof text, "  held-out accuracy %.2f", history_.acceptance.back().agreement.front());
+  return text;
+}
+
 int64_t HeadRun::parameter_count() const {
   int64_t count = 0;
   for (const auto& [name, tensor] : parameters_) count += tensor.numel();
@@ -286,8 +296,8 @@ Status HeadRun::train() {
       history_.training.push_back({done, std::exchange(history_.unfinished, 0.0) / kHistoryInterval});
     }
     char detail[192];
-    std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.1e  %s", loss, last_norm_,
-                  schedule_.at(step), speed_.text().c_str());
+    std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.1e  %s%s", loss, last_norm_,
+                  schedule_.at(step), speed_.text().c_str(), accuracy_text().c_str());
     if (options_.time_limit_s > 0 && done - first >= kStepsBeforeFit) fit_steps(done, done - first, start);
     progress.expect(schedule_.steps);
     progress.update(done, detail);
@@ -315,7 +325,26 @@ Status HeadRun::finish() {
   return save(step);
 }
 
-Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& target) {
+int thread_count(const HeadOptions& options) {
+  return options.threads > 0 ? options.threads
+                             : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Error: the kind of drafter, or libtorch on a GPU, does not take this family.
+Status check_form(const HeadRecipe& recipe, const ModelConfig& target, at::Device device) {
+  if (has_llama_form(target)) return {};
+  if (!recipe.takes_any_target) {
+    return usage_error(recipe.command + ": expected a target of the form of Llama, Mistral or Qwen, found " +
+                       target.family + "; eagle3 can be trained for it");
+  }
+  if (device.is_cpu()) return {};
+  return usage_error("libtorch runs targets of the form of Llama, Mistral or Qwen, found " + target.family +
+                     "; add --target-device cpu");
+}
+
+}  // namespace
+
+Result<HeadData> open_head_data(const HeadOptions& options, const FrozenTarget& target) {
   if (options.data.empty() && options.self_questions == 0)
     return usage_error("--data or --self-questions is expected");
   std::vector<DocumentSource> sources;
@@ -336,30 +365,32 @@ Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& targe
                           {.context = options.context,
                            .batch_tokens = options.batch_tokens,
                            .windows_per_source = is_regenerated ? 0 : options.windows_per_source,
+                           .held_out_one_in = options.held_out_one_in,
                            .seed = options.seed});
 }
 
-}  // namespace
+Result<std::unique_ptr<FrozenTarget>> open_target(const HeadRecipe& recipe, const HeadOptions& options) {
+  const std::string& name = options.target_device.empty() ? options.device : options.target_device;
+  OUTRIDER_TRY(const at::Device device, open_device("--target-device", name));
+  OUTRIDER_TRY(std::unique_ptr<FrozenTarget> target,
+               FrozenTarget::open(options.target, thread_count(options)));
+  OUTRIDER_RETURN_IF_ERROR(check_form(recipe, target->config(), device));
+  if (!device.is_cpu()) target->move_to(device, options.products);
+  if (options.context <= target->config().max_context) return target;
+  return usage_error("--context: at most the target's " + std::to_string(target->config().max_context) +
+                     " tokens are expected, found " + std::to_string(options.context));
+}
 
 Status train_head(const HeadRecipe& recipe, HeadOptions options) {
   OUTRIDER_TRY(const at::Device device, open_device("--device", options.device));
-  if (options.target_device.empty()) options.target_device = options.device;
-  OUTRIDER_TRY(const at::Device target_device, open_device("--target-device", options.target_device));
-  if (options.threads == 0)
-    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.threads = thread_count(options);
   at::set_num_threads(options.threads);
   log_info("training " + recipe.command + " for " + options.target.string() + ": " +
            std::to_string(options.steps) + " steps of at most " + std::to_string(options.batch_tokens) +
            " tokens on " + options.device + ", threads: " + std::to_string(options.threads));
   OUTRIDER_RETURN_IF_ERROR(make_directories(options.out));
-  OUTRIDER_TRY(const std::unique_ptr<FrozenTarget> target,
-               FrozenTarget::open(options.target, options.threads));
-  if (!target_device.is_cpu()) target->move_to(target_device, options.products);
-  if (options.context > target->config().max_context) {
-    return usage_error("--context: at most the target's " + std::to_string(target->config().max_context) +
-                       " tokens are expected, found " + std::to_string(options.context));
-  }
-  OUTRIDER_TRY(const HeadData data, open_data(options, *target));
+  OUTRIDER_TRY(const std::unique_ptr<FrozenTarget> target, open_target(recipe, options));
+  OUTRIDER_TRY(const HeadData data, open_head_data(options, *target));
   log_info(std::to_string(data.window_count()) + " windows with " + std::to_string(data.counted_tokens()) +
            " tokens to predict");
   const std::vector<int64_t> counts = data.token_counts(target->config().vocab_size);

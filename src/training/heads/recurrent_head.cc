@@ -51,8 +51,9 @@ RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& un
   if (unroll.mlp > 0) shape.ffn = unroll.mlp;
   shared_ = {.embedding = shared(target.embedding()),
              .output_head = shared(target.output_head()),
-             .rotations = make_rotations(target.config(), options_.context + steps, device_),
-             .shape = shape};
+             .rotations = make_rotations(shape.rope, shape.head_dim, options_.context + steps, device_),
+             .shape = shape,
+             .logit_cap = target.config().logit_softcap};
 }
 
 nlohmann::json RecurrentHead::unroll_fingerprint() const {
@@ -74,10 +75,15 @@ int64_t RecurrentHead::trained_steps(const HeadBatch& batch) const {
 TargetLogits RecurrentHead::target(const HeadBatch& batch, const LossTokens& tokens,
                                    const at::Tensor& wanted) const {
   const at::NoGradGuard no_grad;
-  return target_logits({.hidden = batch.hidden.flatten(0, 1).to(type()),
-                        .head = tokens.rows_of(shared_.output_head),
-                        .weight = wanted.flatten(),
-                        .bias = tokens.bias});
+  const double cap = shared_.logit_cap;
+  TargetLogits target = target_logits({.hidden = batch.hidden.flatten(0, 1).to(type()),
+                                       .head = tokens.rows_of(shared_.output_head),
+                                       .weight = wanted.flatten(),
+                                       .bias = cap > 0 ? at::Tensor() : tokens.bias});
+  if (cap == 0 || !target.logits.defined()) return target;
+  target.logits = ((target.logits.to(at::kFloat) / cap).tanh() * cap).to(type());
+  if (tokens.bias.defined()) target.logits += tokens.bias;
+  return target;
 }
 
 HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {

@@ -37,6 +37,7 @@ struct SharedParts {
   at::Tensor output_head;  // [vocab, hidden] in the type of products
   Rotations rotations;
   LayerShape shape;
+  double logit_cap = 0.0;  // the target's logits become cap * tanh(logit / cap); 0: they stay
 };
 
 // Adds --unroll, --growth and --mlp.

@@ -92,6 +92,17 @@ Result<Document> conversation(const std::vector<ChatMessage>& messages, const Re
   return document;
 }
 
+// The prompt as it is answered, without an answer; a plain text where there is no chat template.
+Result<Document> asked(const std::string& prompt, const Reader& reader) {
+  Document document;
+  std::string text = prompt;
+  if (reader.has_template()) {
+    OUTRIDER_TRY(text, reader.render({{.role = "user", .content = prompt}}, true));
+  }
+  reader.append(text, false, document);
+  return document;
+}
+
 Result<Document> document_of(const json& line, const Reader& reader) {
   if (line.contains("messages")) return conversation(messages_of(line.at("messages")), reader);
   Document document;
@@ -99,7 +110,9 @@ Result<Document> document_of(const json& line, const Reader& reader) {
     reader.append(line.at("text").get<std::string>(), true, document);
     return document;
   }
-  const auto prompt = line.at("prompt").get<std::string>(), response = line.at("response").get<std::string>();
+  const auto prompt = line.at("prompt").get<std::string>();
+  if (!line.contains("response")) return asked(prompt, reader);
+  const auto response = line.at("response").get<std::string>();
   if (reader.has_template()) return conversation({{"user", prompt}, {"assistant", response}}, reader);
   reader.append(prompt, false, document);
   reader.append(response, true, document);
@@ -125,6 +138,28 @@ Status for_each_line(const fs::path& path, const std::function<Status(const json
     }
   }
   return {};
+}
+
+// The paragraphs of a text file, each a text.
+Result<DocumentSource> read_paragraphs(const fs::path& path, const Reader& reader) {
+  std::ifstream in(path);
+  if (!in) return io_error("cannot read " + path.string());
+  DocumentSource source{.name = path.stem().string(), .documents = {}};
+  std::string paragraph;
+  const auto finish = [&] {
+    Document document;
+    if (!paragraph.empty()) reader.append(std::exchange(paragraph, {}), true, document);
+    if (!document.tokens.empty()) source.documents.push_back(std::move(document));
+  };
+  for (std::string line; std::getline(in, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) {
+      finish();
+    } else {
+      paragraph += paragraph.empty() ? line : "\n" + line;
+    }
+  }
+  finish();
+  return source;
 }
 
 // Reads the token files of a folder and cuts them at the document ends.
@@ -175,11 +210,15 @@ Result<std::vector<DocumentSource>> read_documents(const fs::path& path, const M
   }
   OUTRIDER_TRY(const Reader reader, Reader::open(target));
   DocumentSource source{.name = path.stem().string(), .documents = {}};
-  OUTRIDER_RETURN_IF_ERROR(for_each_line(path, [&](const json& line) -> Status {
-    OUTRIDER_TRY(Document document, document_of(line, reader));
-    if (!document.tokens.empty()) source.documents.push_back(std::move(document));
-    return {};
-  }));
+  if (path.extension() == ".txt") {
+    OUTRIDER_TRY(source, read_paragraphs(path, reader));
+  } else {
+    OUTRIDER_RETURN_IF_ERROR(for_each_line(path, [&](const json& line) -> Status {
+      OUTRIDER_TRY(Document document, document_of(line, reader));
+      if (!document.tokens.empty()) source.documents.push_back(std::move(document));
+      return {};
+    }));
+  }
   std::vector<DocumentSource> sources;
   sources.push_back(std::move(source));
   return sources;
@@ -190,9 +229,7 @@ Result<DocumentSource> asked_documents(const std::string& name, const std::vecto
   OUTRIDER_TRY(const Reader reader, Reader::open(target));
   DocumentSource source{.name = name, .documents = {}};
   for (const std::string& question : questions) {
-    OUTRIDER_TRY(const std::string text, reader.render({{.role = "user", .content = question}}, true));
-    Document document;
-    reader.append(text, false, document);
+    OUTRIDER_TRY(Document document, asked(question, reader));
     source.documents.push_back(std::move(document));
   }
   return source;

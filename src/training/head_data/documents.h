@@ -25,14 +25,14 @@ struct DocumentSource {
   std::vector<Document> documents;
 };
 
-// Reads a path given with --data: a .jsonl file (lines with "messages": [{"role", "content"}], "text", or
-// "prompt" and "response"), or a folder made by tools/prepare_training_data.py, of which it reads train/, or
-// prompts/ with `wants_prompts`. Errors: another kind of path, malformed lines (with their number), tokens
-// outside the vocabulary.
+// Reads a path given with --data. It may be a .jsonl file with lines that have "messages": [{"role",
+// "content"}], "text", or "prompt" and, unless it is answered anew, "response". In a .txt file empty lines
+// part texts. A folder made by tools/prepare_training_data.py has train/ and, with `wants_prompts`, prompts/.
+// Errors: another kind of path, malformed lines (with their number), tokens outside the vocabulary.
 Result<std::vector<DocumentSource>> read_documents(const std::filesystem::path& path, const ModelFile& target,
                                                    bool wants_prompts);
 
-// Questions in the target's chat template, without responses. Error: a target without chat template.
+// Questions in the target's chat template, if it has one, without responses.
 Result<DocumentSource> asked_documents(const std::string& name, const std::vector<std::string>& questions,
                                        const ModelFile& target);
 

@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLongestQuestion = 384;  // tokens; longer ones are dropped
 constexpr size_t kShortestQuestion = 8;    // bytes
+constexpr int64_t kBeginning = 32;         // tokens
 constexpr double kTopP = 0.95;  // at temperature 1: without the tail, which is noise in small models
 constexpr uint64_t kSeedOfQuestions = 0x9e3779b97f4a7c15;
 constexpr std::string_view kPlace = "{}";  // where the text stands in the question
@@ -38,12 +39,14 @@ struct QuestionKind {
   std::string question{kPlace};  // the text stands at kPlace
   int64_t max_tokens = kLongestQuestion;
   double temperature = 1.0;
+  bool is_beginning = false;  // of a text, which a model without chat template goes on with
 
   // The question that the text makes; empty: none.
   std::string asked(std::string text, bool is_complete) const;
 };
 
 std::string QuestionKind::asked(std::string text, bool is_complete) const {
+  if (is_beginning) return text;
   if (!is_complete) {
     // A question has to end; a text about which something is asked may be the beginning of a longer one.
     const size_t sentence = text.find_last_of(".!?");
@@ -85,12 +88,18 @@ Result<std::vector<QuestionKind>> read_kinds(const fs::path& path) {
   return kinds;
 }
 
+// The tokens that begin a text: the tokenizer's own, or else the end of another text.
+std::vector<TokenId> beginning(const FrozenTarget& target, const Tokenizer& tokenizer) {
+  std::vector<TokenId> tokens = tokenizer.encode("", {.add_special = true});
+  if (tokens.empty() && !target.config().stop_tokens.empty())
+    tokens.push_back(target.config().stop_tokens.front());
+  if (tokens.empty()) tokens.push_back(0);
+  return tokens;
+}
+
 // The text that the chat template writes before the first message of a user.
 Result<std::string> opening(const FrozenTarget& target, const std::string& system) {
   const ModelFile& file = target.file();
-  if (file.chat_template.empty())
-    return input_error("--self-questions: a target with a chat template is expected, " + target.name() +
-                       " has none");
   const std::string mark = "{{a question}}";
   std::vector<ChatMessage> messages;
   if (!system.empty()) messages.push_back({.role = "system", .content = system});
@@ -115,7 +124,12 @@ class QuestionWriter {
                                      std::vector<QuestionKind> kinds) {
     QuestionWriter writer;
     OUTRIDER_TRY(writer.tokenizer_, Tokenizer::create(target.file().tokenizer));
+    if (target.file().chat_template.empty()) {
+      kinds = {{.max_tokens = kBeginning, .is_beginning = true}};
+      writer.prompts_.push_back(beginning(target, *writer.tokenizer_));
+    }
     for (const QuestionKind& kind : kinds) {
+      if (kind.is_beginning) continue;
       OUTRIDER_TRY(const std::string before, opening(target, kind.system));
       writer.prompts_.push_back(writer.tokenizer_->encode(before, {.add_special = false}));
     }
@@ -218,7 +232,7 @@ Result<DocumentSource> self_questions(const HeadOptions& options, const FrozenTa
     if (question.size() >= kShortestQuestion) questions.push_back(std::move(question));
   }
   log_info(std::to_string(questions.size()) + " of " + std::to_string(lines.size()) +
-           " messages that the target wrote as a user are questions");
+           " texts that the target wrote are prompts");
   return asked_documents("questions", questions, target.file());
 }
 

@@ -308,11 +308,20 @@ TEST_F(HeadTrainerTest, TheTargetAsksItself) {
   files_.write_bytes("kinds.jsonl", std::string("{}\n"));
   EXPECT_THAT(self_questions(run, **target).error().message, testing::HasSubstr("questions of other kinds"));
   run.question_kinds.clear();
-  auto plain = FrozenTarget::open(target_path(), 1);
-  ASSERT_TRUE(plain.ok());
-  const auto refused = self_questions(run, **plain);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("chat template"));
+}
+
+// One without a chat template writes beginnings of texts and goes on with them.
+TEST_F(HeadTrainerTest, ATargetWithoutChatTemplateWritesBeginnings) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok());
+  HeadOptions run = options("unused", 1);
+  run.responses = files_.path("beginnings");
+  run.self_questions = 12;
+  const auto beginnings = self_questions(run, **target);
+  ASSERT_TRUE(beginnings.ok()) << beginnings.error().message;
+  ASSERT_GT(beginnings->documents.size(), 6u);
+  for (const Document& document : beginnings->documents) EXPECT_GT(document.tokens.size(), 1u);
+  EXPECT_NE(beginnings->documents[0].tokens, beginnings->documents[1].tokens);
 }
 
 // Kinds take turns; what is asked about a text may be asked about its beginning.

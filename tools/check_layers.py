@@ -49,7 +49,7 @@ ROOMS = {
     "server": [{"access", "api", "page"}, {"telemetry"}, {"calls", "fleet"}, {"batch"}, {"http"}],
     "server/api": [{"tools"}, {"tool_calls"}, {"requests"}, {"answers"}, {"ollama"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
-    "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],
+    "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}, {"job"}],
     "training/heads": [{"vocabulary"}],
 }
 # Rooms that follow addresses of this machine, and the only folders that may include them.

@@ -11,6 +11,7 @@
 
 #include "training/heads/head_command.h"
 #include "training/heads/head_recipes.h"
+#include "training/job/job_command.h"
 #include "training/lm/lm_command.h"
 
 namespace {
@@ -18,7 +19,8 @@ namespace {
 int run(int argc, char** argv) {
   CLI::App app("Trains models and drafters for Outrider.", "outrider-train");
   app.require_subcommand(1);
-  std::vector<std::function<outrider::Status()>> commands = {outrider::training::add_lm_command(app)};
+  std::vector<std::function<outrider::Status()>> commands = {outrider::training::add_job_command(app),
+                                                             outrider::training::add_lm_command(app)};
   for (const outrider::training::HeadRecipe& recipe : outrider::training::head_recipes())
     commands.push_back(outrider::training::add_head_command(app, recipe));
   try {

@@ -29,13 +29,20 @@ const char* dtype_name(at::ScalarType type) {
       return "I64";
     case at::kBool:
       return "BOOL";
+    case at::kHalf:
+      return "F16";
+    case at::kInt:
+      return "I32";
+    case at::kChar:
+      return "I8";
     default:
       return nullptr;
   }
 }
 
 std::optional<at::ScalarType> dtype_from_name(std::string_view name) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kLong, at::kBool}) {
+  for (const at::ScalarType type :
+       {at::kFloat, at::kBFloat16, at::kLong, at::kBool, at::kHalf, at::kInt, at::kChar}) {
     if (name == dtype_name(type)) return type;
   }
   return std::nullopt;
@@ -76,8 +83,8 @@ Result<NamedTensors> read_safetensors(const std::filesystem::path& path) {
   for (const auto& [name, tensor] : stored.tensors) {
     const auto type = dtype_from_name(tensor.dtype_name);
     if (!type)
-      return input_error(path.string() + ": tensor " + name + ": expected F32, BF16, I64 or BOOL, found " +
-                         tensor.dtype_name);
+      return input_error(path.string() + ": tensor " + name +
+                         ": expected F32, BF16, F16, I64, I32, I8 or BOOL, found " + tensor.dtype_name);
     at::Tensor values = at::empty(tensor.shape, *type);
     std::memcpy(values.data_ptr(), tensor.data.data(), tensor.data.size());
     tensors.emplace_back(name, std::move(values));

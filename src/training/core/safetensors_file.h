@@ -9,10 +9,10 @@
 
 namespace outrider::training {
 
-// Writes f32, bf16, int64 or bool tensors, complete or not at all.
+// Writes f32, bf16, f16, int64, int32, int8 or bool tensors, complete or not at all.
 Status write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
-// Reads every f32, bf16, int64 or bool tensor of a file into CPU memory.
+// Reads every tensor of these types into CPU memory.
 Result<NamedTensors> read_safetensors(const std::filesystem::path& path);
 
 }  // namespace outrider::training

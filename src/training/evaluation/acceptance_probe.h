@@ -31,6 +31,7 @@ class AcceptanceProbe {
   static Result<AcceptanceProbe> create(const HeadOptions& options, const FrozenTarget& target,
                                         const HeadData& data);
 
+  const std::vector<std::vector<TokenId>>& prompts() const { return prompts_; }
   // Decodes all prompts greedily. Error: this drafter cannot serve this target.
   Result<ServedAcceptance> measure(const SpeculativeOptions& speculation) const;
   // Options for drafts of at most `max_draft_len` levels; a tree has options.measured_nodes nodes.

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/job/job_rates.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "open/drafters/drafter_places.h"
+#include "outrider/engine.h"
+#include "training/core/device.h"
+#include "training/core/optimizer.h"
+#include "training/head_data/head_batches.h"
+#include "training/head_data/open_writer.h"
+#include "training/head_data/state_source.h"
+
+namespace outrider::training {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kTexts = 64;  // that are written
+constexpr int64_t kPromptTokens = 48;
+constexpr int64_t kShortText = 4, kLongText = 24;  // tokens
+constexpr double kQuick = 5.0;                     // seconds; if short texts take longer, they have to do
+constexpr int64_t kServedPrompts = 4;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<TokenId> random_tokens(int64_t count, int64_t vocab, uint64_t index) {
+  std::vector<TokenId> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<TokenId>(random_bits({.seed = 1, .position = i, .index = index}) %
+                                          static_cast<uint64_t>(vocab)));
+  return tokens;
+}
+
+// Tokens per second.
+Result<double> written(TextWriter& writer, const ModelConfig& target, int64_t max_tokens) {
+  const int64_t prompt = std::min(kPromptTokens, target.max_context / 2);
+  std::vector<std::vector<TokenId>> prompts;
+  std::vector<WritingTask> tasks;
+  for (int64_t i = 0; i < kTexts; ++i)
+    prompts.push_back(random_tokens(prompt, target.vocab_size, static_cast<uint64_t>(i)));
+  for (const std::vector<TokenId>& tokens : prompts)
+    tasks.push_back({.prompt = tokens, .max_tokens = max_tokens, .temperature = 1.0, .seed = 1});
+  int64_t count = 0;
+  const auto sink = [&](size_t, const std::vector<TokenId>& text) { count += std::ssize(text); };
+  GenerationProgress shown("measuring how fast the model writes", kTexts, 0);
+  const auto start = Clock::now();
+  OUTRIDER_RETURN_IF_ERROR(writer.write(tasks, sink, shown));
+  return static_cast<double>(count) / std::max(1e-6, seconds_since(start));
+}
+
+Result<double> writing_rate(const HeadOptions& options, const FrozenTarget& target) {
+  OUTRIDER_TRY(const std::unique_ptr<TextWriter> writer, open_writer(options, target));
+  const auto start = Clock::now();
+  OUTRIDER_TRY(const double rate, written(*writer, target.config(), kShortText));
+  if (seconds_since(start) > kQuick) return rate;
+  return written(*writer, target.config(), kLongText);
+}
+
+// Windows of random tokens that all count: a full batch.
+Result<HeadData> random_data(const HeadOptions& options, int64_t vocab) {
+  DocumentSource source;
+  const int64_t windows = std::max<int64_t>(24, 3 * options.batch_tokens / options.context);
+  for (int64_t i = 0; i < windows; ++i) {
+    Document document{.tokens = random_tokens(options.context, vocab, static_cast<uint64_t>(i)),
+                      .counted = {}};
+    document.counted.assign(document.tokens.size(), 1);
+    source.documents.push_back(std::move(document));
+  }
+  std::vector<DocumentSource> sources;
+  sources.push_back(std::move(source));
+  return HeadData::create(std::move(sources), {.context = options.context,
+                                               .batch_tokens = options.batch_tokens,
+                                               .held_out_one_in = 4,
+                                               .seed = options.seed});
+}
+
+// One head and its optimizer.
+struct Trial {
+  const DraftHead& head;
+  Optimizer optimizer;
+  const HeadData& data;
+  StateSource& states;
+  at::Device device;
+
+  // Seconds of a step at this share of the training.
+  Result<double> step(double progress, int64_t index) {
+    const auto start = Clock::now();
+    OUTRIDER_TRY(HeadBatch batch, make_head_batch(data.batch(index), states, device));
+    batch.seed = static_cast<uint64_t>(index);
+    batch.progress = progress;
+    head.loss(batch).loss.backward();
+    optimizer.step(1e-4);
+    return seconds_since(start);
+  }
+};
+
+int64_t parameters_of(const DraftHead& head) {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : head.parameters()) count += tensor.numel();
+  return count;
+}
+
+Status measure_steps(const HeadRecipe& recipe, const HeadOptions& options, FrozenTarget& target,
+                     JobRates& rates) {
+  OUTRIDER_TRY(const at::Device device, open_device("--device", options.device));
+  OUTRIDER_TRY(const HeadData data, random_data(options, target.config().vocab_size));
+  const std::vector<int64_t> counts = data.token_counts(target.config().vocab_size);
+  OUTRIDER_TRY(const std::unique_ptr<DraftHead> head,
+               recipe.make({.target = target, .options = options, .token_counts = counts, .device = device}));
+  FeatureNeeds needs = head->needs();
+  needs.type = options.products;
+  OUTRIDER_RETURN_IF_ERROR(target.want(needs));
+  OUTRIDER_TRY(StateSource states, StateSource::open(target, {}));
+  Trial trial{
+      .head = *head,
+      .optimizer = Optimizer(head->parameters(), {.is_muon = options.is_muon, .products = options.products}),
+      .data = data,
+      .states = states,
+      .device = device};
+  OUTRIDER_TRY([[maybe_unused]] const double unprepared, trial.step(0.0, 0));
+  OUTRIDER_TRY(rates.first_step_s, trial.step(0.0, 1));
+  OUTRIDER_TRY(rates.last_step_s, trial.step(1.0, 2));
+  rates.parameters = parameters_of(*head);
+  rates.head_share = static_cast<double>(rates.parameters) /
+                     static_cast<double>(std::max<int64_t>(1, weight_bytes(target.file().path)));
+  return {};
+}
+
+// As AcceptanceProbe decodes, but plainly.
+Status measure_serving(const HeadOptions& options, const ModelConfig& target, JobRates& rates) {
+  EngineOptions engine_options;
+  engine_options.model = options.target;
+  engine_options.threads = options.threads;
+  auto start = Clock::now();
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(engine_options));
+  rates.open_s = seconds_since(start);
+  const int64_t count = std::min<int64_t>(16, options.measured_tokens);
+  start = Clock::now();
+  for (int64_t i = 0; i < kServedPrompts; ++i) {
+    Request request{.prompt = random_tokens(8, target.vocab_size, static_cast<uint64_t>(i)),
+                    .max_tokens = count,
+                    .ignore_eos = true};
+    OUTRIDER_TRY([[maybe_unused]] const RequestId id, engine->submit(std::move(request)));
+  }
+  while (engine->step()) {
+  }
+  rates.token_s = seconds_since(start) / static_cast<double>(kServedPrompts * count);
+  return {};
+}
+
+}  // namespace
+
+Result<JobRates> measure_rates(const HeadRecipe& recipe, const HeadOptions& options, FrozenTarget& target) {
+  JobRates rates;
+  at::set_num_threads(options.threads);
+  OUTRIDER_TRY(rates.writing, writing_rate(options, target));
+  OUTRIDER_RETURN_IF_ERROR(measure_steps(recipe, options, target, rates));
+  OUTRIDER_RETURN_IF_ERROR(measure_serving(options, target.config(), rates));
+  return rates;
+}
+
+int64_t training_memory(int64_t target_bytes, int64_t parameters, const ModelConfig& target,
+                        const HeadOptions& options) {
+  constexpr int64_t kBytesOfParameter = 4 * 5;  // itself, its gradient, two moments, its product's type
+  const int64_t tables = 2 * target.vocab_size * target.hidden_size * 6;  // f32, and the type of products
+  const int64_t logits = std::min<int64_t>(target.vocab_size, 32000) * options.batch_tokens * 6;
+  return 2 * target_bytes + parameters * kBytesOfParameter + tables + logits;
+}
+
+}  // namespace outrider::training

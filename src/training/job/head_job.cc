@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training/job/head_job.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include "open/drafters/drafter_places.h"
 #include "open/model_names.h"
 #include "platform/durable_file.h"
+#include "platform/file_descriptor.h"
 #include "platform/machine_memory.h"
 #include "training/core/checkpoint.h"
 #include "training/core/device.h"
@@ -248,6 +251,8 @@ Status HeadJob::plan() {
     OUTRIDER_RETURN_IF_ERROR(check_room(rates, plan));
     const JobForecast found = forecast(plan, rates, sizes());
     std::printf("%s", forecast_text(plan, found).c_str());
+    if (options_.steps == 0 && found.total_s() > 1.1 * options_.hours * 3600.0)
+      log_warning(fmt::format("the least takes longer than --hours {:g}", options_.hours));
     if (options_.is_dry) return {};
     return state_.keep_plan(plan, found);
   }
@@ -268,7 +273,19 @@ Status HeadJob::stage(int number, const std::string& piece, double forecast_s, S
   return {};
 }
 
+// Error: another process works in the folder.
+Result<FileDescriptor> lock_folder(const fs::path& folder) {
+  OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
+  const fs::path path = folder / "lock";
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return file;
+  return io_error(fmt::format("{}: {}", folder.string(),
+                              file.get() >= 0 ? "another outrider-train works there" : "cannot be written"));
+}
+
 Status HeadJob::run() {
+  OUTRIDER_TRY(const FileDescriptor lock, lock_folder(options_.out));
+  for (const char* folder : {"", "responses", "training"}) remove_unfinished(options_.out / folder);
   const JobForecast expected = state_.forecast();
   OUTRIDER_RETURN_IF_ERROR(stage(1, "text", expected.text_s, &HeadJob::write_text));
   OUTRIDER_RETURN_IF_ERROR(stage(2, "training", expected.training_s, &HeadJob::train));

@@ -26,9 +26,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kTexts = 64;  // that are written
 constexpr int64_t kPromptTokens = 48;
-constexpr int64_t kShortText = 4, kLongText = 24;  // tokens
+constexpr int64_t kShortText = 5, kLongText = 25;  // tokens
 constexpr double kQuick = 5.0;                     // seconds; if short texts take longer, they have to do
 constexpr int64_t kServedPrompts = 4;
+
+int64_t prompt_tokens(const ModelConfig& target) { return std::min(kPromptTokens, target.max_context / 2); }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -42,29 +44,40 @@ std::vector<TokenId> random_tokens(int64_t count, int64_t vocab, uint64_t index)
   return tokens;
 }
 
-// Tokens per second.
-Result<double> written(TextWriter& writer, const ModelConfig& target, int64_t max_tokens) {
-  const int64_t prompt = std::min(kPromptTokens, target.max_context / 2);
+struct Written {
+  double seconds = 0.0;
+  int64_t tokens = 0;
+};
+
+// Writes texts of at most so many tokens, with prompts that no other call has: they are not in a cache.
+Result<Written> write_texts(TextWriter& writer, const ModelConfig& target, int64_t max_tokens) {
   std::vector<std::vector<TokenId>> prompts;
   std::vector<WritingTask> tasks;
   for (int64_t i = 0; i < kTexts; ++i)
-    prompts.push_back(random_tokens(prompt, target.vocab_size, static_cast<uint64_t>(i)));
+    prompts.push_back(random_tokens(prompt_tokens(target), target.vocab_size,
+                                    static_cast<uint64_t>(max_tokens * kTexts + i)));
   for (const std::vector<TokenId>& tokens : prompts)
     tasks.push_back({.prompt = tokens, .max_tokens = max_tokens, .temperature = 1.0, .seed = 1});
-  int64_t count = 0;
-  const auto sink = [&](size_t, const std::vector<TokenId>& text) { count += std::ssize(text); };
+  Written written;
+  const auto sink = [&](size_t, const std::vector<TokenId>& text) { written.tokens += std::ssize(text); };
   GenerationProgress shown("measuring how fast the model writes", kTexts, 0);
   const auto start = Clock::now();
   OUTRIDER_RETURN_IF_ERROR(writer.write(tasks, sink, shown));
-  return static_cast<double>(count) / std::max(1e-6, seconds_since(start));
+  written.seconds = seconds_since(start);
+  return written;
 }
 
-Result<double> writing_rate(const HeadOptions& options, const FrozenTarget& target) {
+// A text of one token costs its prompt; longer ones show what a token costs.
+Status measure_writing(const HeadOptions& options, const FrozenTarget& target, JobRates& rates) {
   OUTRIDER_TRY(const std::unique_ptr<TextWriter> writer, open_writer(options, target));
-  const auto start = Clock::now();
-  OUTRIDER_TRY(const double rate, written(*writer, target.config(), kShortText));
-  if (seconds_since(start) > kQuick) return rate;
-  return written(*writer, target.config(), kLongText);
+  OUTRIDER_TRY(const Written first, write_texts(*writer, target.config(), 1));
+  const int64_t longest = first.seconds > kQuick ? kShortText : kLongText;
+  OUTRIDER_TRY(const Written all, write_texts(*writer, target.config(), longest));
+  rates.reading =
+      static_cast<double>(kTexts * prompt_tokens(target.config())) / std::max(1e-6, first.seconds);
+  rates.writing = static_cast<double>(std::max<int64_t>(1, all.tokens - kTexts)) /
+                  std::max(0.1 * all.seconds, all.seconds - first.seconds);
+  return {};
 }
 
 // Windows of random tokens that all count: a full batch.
@@ -164,7 +177,7 @@ Status measure_serving(const HeadOptions& options, const ModelConfig& target, Jo
 Result<JobRates> measure_rates(const HeadRecipe& recipe, const HeadOptions& options, FrozenTarget& target) {
   JobRates rates;
   at::set_num_threads(options.threads);
-  OUTRIDER_TRY(rates.writing, writing_rate(options, target));
+  OUTRIDER_RETURN_IF_ERROR(measure_writing(options, target, rates));
   OUTRIDER_RETURN_IF_ERROR(measure_steps(recipe, options, target, rates));
   OUTRIDER_RETURN_IF_ERROR(measure_serving(options, target.config(), rates));
   return rates;

@@ -44,7 +44,7 @@ double mean_step_s(const JobRates& rates, const JobSizes& sizes) {
 
 // Seconds of a prompt: until it is answered, and in one pass of training over it.
 double writing_s(const JobRates& rates, const JobSizes& sizes) {
-  return (sizes.question_tokens + sizes.answer_tokens) / rates.writing;
+  return sizes.prompt_tokens / rates.reading + (sizes.question_tokens + sizes.answer_tokens) / rates.writing;
 }
 double pass_s(const JobRates& rates, const JobSizes& sizes) {
   return sizes.window_tokens() / sizes.step_tokens() * mean_step_s(rates, sizes);

@@ -9,7 +9,8 @@ namespace outrider::training {
 
 // The work of this machine for one target and one kind of head, as measured.
 struct JobRates {
-  double writing = 1.0;       // tokens that the target writes in a second, many texts at a time
+  double reading = 1.0;       // tokens of prompts that the target reads in a second, many texts at a time
+  double writing = 1.0;       // and tokens that it writes
   double first_step_s = 0.0;  // seconds of a step of training that unrolls the head once
   double last_step_s = 0.0;   // of one that unrolls it as often as the last ones do
   double open_s = 0.0;        // seconds until an engine is open

@@ -8,8 +8,13 @@ namespace outrider::training {
 namespace {
 
 JobRates rates() {
-  return {
-      .writing = 900, .first_step_s = 1, .last_step_s = 3, .open_s = 1, .token_s = 0.01, .head_share = 0.1};
+  return {.reading = 5000,
+          .writing = 900,
+          .first_step_s = 1,
+          .last_step_s = 3,
+          .open_s = 1,
+          .token_s = 0.01,
+          .head_share = 0.1};
 }
 
 JobSizes sizes() { return {.question_tokens = 60}; }

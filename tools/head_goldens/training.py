@@ -8,7 +8,7 @@ Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target
 names (common.fake). The code follows the published descriptions with dense masks. These are EAGLE-3's training-time
 test (2503.01840), P-EAGLE's masks, and DeepSeek-V3's module unrolled the same way. Others are Medusa-1's decayed
 cross-entropy (2401.10774), EAGLE's feature regression (2401.15077), a draft model distilled by either divergence, and
-PARD's with masks (2504.18583). """
+PARD's with masks (2504.18583). EAGLE-3 also has the losses of the acceptance rate (2602.23881), and EAGLE-3.1's norms. """
 
 import json
 
@@ -81,9 +81,23 @@ def divergence(logits, distribution, weight):
     return (rows * weight).sum() / weight.sum()
 
 
-def eagle3(target, weights, mask=None):
-    """With a token `mask` steps after the first read it and weights("mask_hidden"), as P-EAGLE's do."""
+def acceptance_loss(logits, distribution, weight, objective):
+    """The losses of arXiv 2602.23881, where alpha is the mass that both distributions share."""
+    q = logits.softmax(-1)
+    alpha = torch.minimum(q, distribution).sum(-1)
+    kl = (torch.xlogy(distribution, distribution) - distribution * logits.log_softmax(-1)).sum(-1)
+    share = torch.exp(-3 * alpha.detach())
+    rows = {"tv": 1 - alpha, "nla": -alpha.log(), "lk": share * kl + (1 - share) * (1 - alpha)}[objective]
+    return (rows * weight).sum() / weight.sum()
+
+
+def eagle3(target, weights, mask=None, normed=False, objective=None):
+    """With a token `mask` steps after the first read it and weights("mask_hidden"), as P-EAGLE's do. `normed`: with the
+    norms of EAGLE-3.1 (2605.09992)."""
     tokens, counted, hidden, features = batch(target)
+    if normed:
+        features = torch.cat([rms_norm(tap, weights(f"fc_norm.{i}.weight"))
+                              for i, tap in enumerate(features.chunk(TAPS, -1))], -1)
     kept = torch.arange(0, target.vocab, 3)
     layer = Unrolled(target, weights, "midlayer.")
     state = F.linear(features, weights("fc.weight"))
@@ -100,10 +114,14 @@ def eagle3(target, weights, mask=None):
                        rms_norm(state, weights("midlayer.hidden_norm.weight"))], -1)
         state = state + layer.attend(a)
         state = state + layer.mlp(state)
-        logits = F.linear(rms_norm(state, weights("norm.weight")), weights("lm_head.weight"))
+        last = rms_norm(state, weights("norm.weight"))
+        state = last if normed else state
+        logits = F.linear(last, weights("lm_head.weight"))
         distribution = ahead(target_logits, 1 + step)[..., kept].softmax(-1)
         weight = ahead(counted, 2 + step) * ahead(inside, 1 + step)
-        total = total + 0.8**step * divergence(logits, distribution, weight)
+        loss = acceptance_loss(logits, distribution, weight, objective) if objective else divergence(
+            logits, distribution, weight)
+        total = total + 0.8**step * loss
     return total
 
 
@@ -243,6 +261,10 @@ def kinds(target):
               "lm_head.weight": [vocab // 3, hidden]}
     yield "eagle3", eagle3, shapes
     yield "peagle", lambda *given: eagle3(*given, mask=7), {**shapes, "mask_hidden": [1, 1, TAPS * hidden]}
+    norms = {f"fc_norm.{i}.weight": [hidden] for i in range(TAPS)}
+    yield "eagle3.1", lambda *given: eagle3(*given, normed=True), {**shapes, **norms}
+    for objective in ("tv", "nla", "lk"):
+        yield f"eagle3, {objective}", lambda *given, o=objective: eagle3(*given, objective=o), shapes
     prefix = "model.layers.2."
     yield "mtp", mtp, {prefix + "enorm.weight": [hidden], prefix + "hnorm.weight": [hidden],
                        prefix + "eh_proj.weight": [hidden, 2 * hidden], **layer_shapes(target, prefix, hidden, True),

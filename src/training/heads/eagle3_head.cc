@@ -18,9 +18,10 @@ namespace outrider::training {
 namespace {
 
 struct Eagle3Options {
-  std::vector<int64_t> taps = {};            // empty: 2, L/2, L-3, or thirds
-  UnrollOptions unroll = {.loss_vocab = 0};  // it compares all tokens that it can draft
-  bool is_parallel = false;                  // P-EAGLE
+  std::vector<int64_t> taps = {};                 // empty: 2, L/2, L-3, or thirds
+  UnrollOptions unroll = {.loss_vocab = 0};       // it compares all tokens that it can draft
+  bool is_parallel = false;                       // P-EAGLE
+  bool norms_taps = false, norms_output = false;  // EAGLE-3.1
   int64_t mask = -1;  // its token at places to be drafted; -1: the last of the vocabulary
 };
 
@@ -45,9 +46,13 @@ class Eagle3Head final : public RecurrentHead {
   }
 
  private:
+  // The taps, [rows, taps * hidden], as one state, f32 [rows, hidden].
+  at::Tensor fused(const at::Tensor& features) const;
+
   Eagle3Options options_;
   ModelConfig target_;
   at::Tensor fc_, hidden_norm_, norm_, lm_head_;
+  std::vector<at::Tensor> tap_norms_;  // [hidden] each, or none
   at::Tensor
       mask_hidden_;  // [1, 1, taps * hidden]: features at places to be drafted; undefined: not parallel
   LayerWeights layer_;
@@ -69,6 +74,8 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options,
   fc_.narrow(1, (taps - 1) * hidden, hidden).add_(at::eye(hidden));
   layer_ = target.last_layer(layer_shape(target_), generator);
   if (shape().ffn != layer_.gate.size(0)) resize_mlp(layer_, shape().ffn, generator);
+  if (options_.norms_taps)
+    for (int64_t i = 0; i < taps; ++i) tap_norms_.push_back(at::ones({hidden}));
   hidden_norm_ = layer_.input_norm.clone();
   layer_.input_norm.fill_(1.0);
   for (at::Tensor* weight : {&layer_.q, &layer_.k, &layer_.v})
@@ -85,18 +92,28 @@ NamedTensors Eagle3Head::parameters() const {
   named.emplace_back("norm.weight", norm_);
   named.emplace_back("lm_head.weight", lm_head_);
   if (mask_hidden_.defined()) named.emplace_back("mask_hidden", mask_hidden_);
+  for (size_t i = 0; i < tap_norms_.size(); ++i)
+    named.emplace_back("fc_norm." + std::to_string(i) + ".weight", tap_norms_[i]);
   return named;
 }
 
 RecurrentHead::MaskedPlace Eagle3Head::masked_place() const {
   if (!mask_hidden_.defined()) return {};
-  return {.state = product(mask_hidden_.flatten(0, 1).to(type()), fc_).to(at::kFloat),
-          .token = options_.mask};
+  return {.state = fused(mask_hidden_.flatten(0, 1)), .token = options_.mask};
+}
+
+at::Tensor Eagle3Head::fused(const at::Tensor& features) const {
+  if (tap_norms_.empty()) return product(features.to(type()), fc_).to(at::kFloat);
+  std::vector<at::Tensor> parts;
+  for (size_t i = 0; i < tap_norms_.size(); ++i) {
+    const at::Tensor tap = features.narrow(1, static_cast<int64_t>(i) * shape().hidden, shape().hidden);
+    parts.push_back(normalized(tap.to(at::kFloat).contiguous(), tap_norms_[i], shape().epsilon, type()));
+  }
+  return product(at::cat(parts, 1), fc_).to(at::kFloat);
 }
 
 at::Tensor Eagle3Head::first_state(const HeadBatch& batch) const {
-  const at::Tensor features = batch.features.flatten(0, 1).to(type());
-  return product(features, fc_).to(at::kFloat);
+  return fused(batch.features.flatten(0, 1));
 }
 
 RecurrentHead::Outputs Eagle3Head::step(const at::Tensor& state, const at::Tensor& embeddings,
@@ -107,7 +124,7 @@ RecurrentHead::Outputs Eagle3Head::step(const at::Tensor& state, const at::Tenso
                                    1);
   const LayerOutput output = place.run(state, input, memory);
   const NormedResidual last = residual_norm(output.x, output.delta, norm_, epsilon);
-  return {.state = last.sum, .normed = last.normed};
+  return {.state = options_.norms_output ? last.normed.to(at::kFloat) : last.sum, .normed = last.normed};
 }
 
 HeadExport Eagle3Head::exported() const {
@@ -120,6 +137,8 @@ HeadExport Eagle3Head::exported() const {
   result.config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", options_.taps},
                                    {"use_aux_hidden_state", true}};
   if (options_.is_parallel) result.config["ptd_token_id"] = options_.mask;
+  if (options_.norms_taps) result.config["fc_norm"] = true;
+  if (options_.norms_output) result.config["norm_output"] = true;
   return result;
 }
 
@@ -161,6 +180,10 @@ void add_options(CLI::App& command, Eagle3Options& options) {
   add_loss_vocab_option(command, options.unroll.loss_vocab);
   add_unroll_options(command, options.unroll);
   add_decay_option(command, options.unroll);
+  add_objective_option(command, options.unroll);
+  command.add_flag("--fc-norm", options.norms_taps, "EAGLE-3.1: a norm of every tap before they are fused");
+  command.add_flag("--norm-output", options.norms_output,
+                   "EAGLE-3.1: the next level reads the normalised state");
   if (!options.is_parallel) return;
   command.add_option("--mask-token", options.mask,
                      "token at places to be drafted; -1: the vocabulary's last");

@@ -128,6 +128,20 @@ TEST(HeadLoss, Eagle3IsThatOfPyTorch) {
   expect_golden(eagle3_recipe(), {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3"});
 }
 
+TEST(HeadLoss, Eagle31IsThatOfPyTorch) {
+  expect_golden(eagle3_recipe(),
+                {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3", "--fc-norm", "--norm-output"},
+                "eagle3.1");
+}
+
+TEST(HeadLoss, LossesOfTheAcceptanceRateAreThoseOfPyTorch) {
+  for (const std::string loss : {"tv", "nla", "lk"}) {
+    SCOPED_TRACE(loss);
+    expect_golden(eagle3_recipe(), {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3", "--loss", loss},
+                  "eagle3, " + loss);
+  }
+}
+
 TEST(HeadLoss, PEagleIsThatOfPyTorch) {
   expect_golden(peagle_recipe(),
                 {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3", "--mask-token", "7"});

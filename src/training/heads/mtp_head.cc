@@ -99,6 +99,7 @@ HeadRecipe mtp_recipe() {
               [options](CLI::App& command) {
                 add_unroll_options(command, *options);
                 add_decay_option(command, *options);
+                add_objective_option(command, *options);
                 add_draft_vocab_option(command, options->draft_vocab, "all");
                 add_loss_vocab_option(command, options->loss_vocab);
               },

@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <string>
 
 #include "training/head_data/frozen_target.h"
 
@@ -38,6 +40,20 @@ void add_decay_option(CLI::App& command, UnrollOptions& unroll) {
       ->check(CLI::Range(0.0, 1.0));
 }
 
+void add_objective_option(CLI::App& command, UnrollOptions& unroll) {
+  const std::map<std::string, Objective> names = {{"kl", Objective::kDivergence},
+                                                  {"tv", Objective::kVariation},
+                                                  {"nla", Objective::kAcceptance},
+                                                  {"lk", Objective::kBlend}};
+  command
+      .add_option(
+          "--loss", unroll.objective,
+          "kl: divergence; tv: total variation, 1 - alpha; nla: -log(alpha); lk: a blend of the first "
+          "two (arXiv 2602.23881)")
+      ->transform(CLI::CheckedTransformer(names))
+      ->default_str("kl");
+}
+
 RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll,
                              const at::Tensor& draft_tokens)
     : options_(context.options),
@@ -61,6 +77,7 @@ nlohmann::json RecurrentHead::unroll_fingerprint() const {
           {"growth", unroll_.growth},
           {"loss_vocab", unroll_.loss_vocab},
           {"decay", unroll_.decay},
+          {"objective", static_cast<int>(unroll_.objective)},
           {"distribution_weight", unroll_.distribution_weight},
           {"feature_weight", unroll_.feature_weight}};
 }
@@ -111,12 +128,12 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
     const Outputs outputs = step(state, embeddings, place, memory);
     state = outputs.state;
     const at::Tensor counts = shifted(batch.counted, 2 + i);
-    const RowLoss distribution =
-        distribution_loss({.hidden = outputs.normed,
-                           .head = head,
-                           .weight = shifted(wanted, 1 + i).flatten(),
-                           .bias = tokens.bias},
-                          {target_rows.logits, shifted(places, 1 + i).flatten()}, options_.hard_share);
+    const RowLoss distribution = distribution_loss({.hidden = outputs.normed,
+                                                    .head = head,
+                                                    .weight = shifted(wanted, 1 + i).flatten(),
+                                                    .bias = tokens.bias},
+                                                   {target_rows.logits, shifted(places, 1 + i).flatten()},
+                                                   options_.hard_share, unroll_.objective);
     result.depths.push_back({distribution.agrees.view({windows, length}), counts});
     if (i >= trained) continue;
     at::Tensor loss = unroll_.distribution_weight * distribution.loss;

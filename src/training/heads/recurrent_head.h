@@ -26,7 +26,8 @@ struct UnrollOptions {
   int64_t loss_vocab = 8192;  // tokens that one step of training compares, see LossTokens; 0: all
   int64_t mlp = 0;            // inner units of the layer's MLP; 0: as many as in the target
   double decay = 0.8;         // weight of step i is decay^i
-  double distribution_weight = 1.0;  // weight of the KL divergence from the target's distribution
+  double distribution_weight = 1.0;              // weight of the KL divergence from the target's distribution
+  Objective objective = Objective::kDivergence;  // in place of that divergence
   // Weight of the smooth L1 distance between states and the target's hidden states.
   double feature_weight = 0.0;
 };
@@ -43,6 +44,8 @@ struct SharedParts {
 // Adds --unroll, --growth and --mlp.
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll);
 void add_decay_option(CLI::App& command, UnrollOptions& unroll);
+// Adds --loss.
+void add_objective_option(CLI::App& command, UnrollOptions& unroll);
 
 class RecurrentHead : public DraftHead {
  public:

@@ -23,6 +23,40 @@ using torch::autograd::variable_list;
 constexpr int64_t kLogitRows = 1024;
 constexpr int64_t kRowUnit = 256;
 
+// The target's distribution, f32, with a share moved to its likeliest token `top`.
+at::Tensor lesson_distribution(const at::Tensor& teacher, const at::Tensor& top, double hard) {
+  const at::Tensor soft = at::softmax(teacher.to(at::kFloat), -1);
+  if (hard == 0.0) return soft;
+  return (soft * (1.0 - hard)).scatter_add_(1, top, at::full(top.sizes(), hard, soft.options()));
+}
+
+// The objectives that look at alpha. Raising a logit by d moves alpha by d * share * (is_short - the sum of
+// share * is_short), where is_short tells the tokens with share < distribution.
+LossRows acceptance_lesson(const at::Tensor& logits, const at::Tensor& teacher, double hard,
+                           Objective objective) {
+  constexpr double kLeastAlpha = std::numeric_limits<float>::min(), kDecay = 3.0;
+  const at::Tensor top = teacher.argmax(-1, /*keepdim=*/true);
+  const at::Tensor distribution = lesson_distribution(teacher, top, hard);
+  const at::Tensor own = at::log_softmax(logits.to(at::kFloat), -1), share = own.exp();
+  const at::Tensor alpha = at::minimum(share, distribution).sum(-1, /*keepdim=*/true).clamp_min(kLeastAlpha);
+  const at::Tensor is_short = share.lt(distribution).to(at::kFloat);
+  const at::Tensor rise = share * (is_short - (share * is_short).sum(-1, /*keepdim=*/true));
+  at::Tensor loss = 1.0 - alpha, gradient = -rise;
+  if (objective == Objective::kAcceptance) {
+    loss = -alpha.log();
+    gradient = -rise / alpha;
+  } else if (objective == Objective::kBlend) {
+    const at::Tensor weight = (alpha * -kDecay).exp();
+    const at::Tensor divergence =
+        (distribution * (distribution.clamp_min(std::numeric_limits<float>::min()).log() - own))
+            .sum(-1, /*keepdim=*/true);
+    loss = weight * divergence + (1.0 - weight) * loss;
+    gradient = weight * (share - distribution) + (1.0 - weight) * gradient;
+  }
+  return {loss.squeeze(1), logits.argmax(-1, /*keepdim=*/true).eq(top).squeeze(1).to(at::kFloat),
+          gradient.to(logits.scalar_type())};
+}
+
 // KL(softmax(logits) || distribution) with its gradient.
 LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teacher, double hard) {
   const at::Tensor top = teacher.argmax(-1, /*keepdim=*/true);
@@ -65,6 +99,7 @@ struct Lesson {
   at::Tensor hidden = {}, head = {};
   double hard = 0.0;
   Divergence divergence = Divergence::kForward;
+  Objective objective = Objective::kDivergence;
   at::Tensor tokens = {};
   at::Tensor logits = {}, place = {};
   std::optional<TokenAndDistance> mix = {};
@@ -82,6 +117,8 @@ struct Lesson {
       accepted.copy_(mixed.accepted);
       return mixed.rows;
     }
+    if (objective != Objective::kDivergence)
+      return acceptance_lesson(own, teacher(first, count), hard, objective);
     if (!tokens.defined()) {
       return divergence == Divergence::kForward ? ops.distillation(own, teacher(first, count), hard)
                                                 : reverse_distillation(own, teacher(first, count), hard);
@@ -186,8 +223,10 @@ TargetLogits target_logits(const LossOfRows& rows) {
   return found;
 }
 
-RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard) {
-  return loss_of_rows(rows, {.hard = hard, .logits = target.logits, .place = target.place});
+RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard,
+                          Objective objective) {
+  return loss_of_rows(rows,
+                      {.hard = hard, .objective = objective, .logits = target.logits, .place = target.place});
 }
 
 RowLoss mixed_loss(const LossOfRows& rows, const TargetDistribution& distribution, const at::Tensor& tokens,

@@ -42,8 +42,17 @@ struct TargetLogits {
 };
 // Keeps the rows of `hidden`, [rows, size], with a weight other than 0.
 TargetLogits target_logits(const LossOfRows& rows);
-// Learns from the rows of target.logits at target.place, int64 [rows], by forward divergence.
-RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard);
+// The loss of a drafter's distribution q, where p is the target's. alpha, the sum of min(p, q), is the share
+// of sampled drafts that are accepted.
+enum class Objective {
+  kDivergence,  // KL(p || q)
+  kVariation,   // 1 - alpha, the total variation distance
+  kAcceptance,  // -log(alpha)
+  kBlend,       // lambda KL(p || q) + (1 - lambda) (1 - alpha), where lambda = exp(-3 alpha) is no variable
+};
+// Learns from the rows of target.logits at target.place, int64 [rows].
+RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard,
+                          Objective objective = Objective::kDivergence);
 
 // Weights of the cross-entropy of the text's token, and of the sum of |softmax(logits) - distribution|.
 struct TokenAndDistance {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when nvcc made something of a device kernel that could change its bits or slow it down. In the PTX, f32 arithmetic
-rounds to nearest once and keeps subnormal numbers, and maxima have constants (with other numbers NaN would be lost). There
-are no approximations and no atomic f32. The PTX does not depend on -fmad, so nothing was contracted. ptxas spilled no
-register and stayed below the ceiling. Products have tensor-core instructions.
+"""Fails when nvcc made something of a device kernel that could change its bits or slow it down. In the PTX, arithmetic of
+f32 and f64 rounds to nearest once and keeps subnormal numbers, and maxima have constants (with other numbers NaN would be
+lost). There are no approximations and no atomic f32. The PTX does not depend on -fmad, so nothing was contracted. ptxas
+spilled no register and stayed below the ceiling. Products have tensor-core instructions.
 
 The gates are tried first on kernels with planted mistakes, each of which must be refused.
 
@@ -18,8 +18,9 @@ import sys
 MAX_REGISTERS = 128  # of 256 threads: two blocks fit a multiprocessor
 MAX_CUBIN_BYTES = 12 << 20
 SKIPPED = 77
-ROUNDED = re.compile(r"^(?:add|sub|mul|fma|div|sqrt)\.rn\.f32$")
-EXACT = re.compile(r"^(?:mov|ld|st|selp|setp|abs|neg|testp|copysign|slct|set|shfl)\b.*\.f32$|^cvt(?:\.rn)?\.f32\.(?:s32|u32|f16|bf16)$|"
+ROUNDED = re.compile(r"^(?:add|sub|mul|fma|div|sqrt)\.rn\.f32$|^(?:add|sub|mul|div)\.rn\.f64$")
+EXACT = re.compile(r"^(?:mov|ld|st|selp|setp|abs|neg|testp|copysign|slct|set|shfl)\b.*\.f(?:32|64)$|"
+                   r"^cvt\.f64\.f32$|^cvt\.rn\.(?:f32\.f64|f64\.s32)$|^cvt(?:\.rn)?\.f32\.(?:s32|u32|f16|bf16)$|"
                    r"^cvt\.rni?\.(?:s32|f16|bf16)\.f32$")
 CHOICE = re.compile(r"^(?:max|min)\.f32$")
 NAMES_F32 = re.compile(r"\.f32\b|\.f32x2\b|\.f64\b")

@@ -7,7 +7,8 @@
 // by selection (select) and by masks (load_if, store_if).
 //
 // Lanes of f32 have no operators. All arithmetic is by name and rounds once: fma_rn, mul_rn, add_rn, sub_rn,
-// div_rn, sqrt_rn. So no compiler can contract or reorder it, and device and emulation have equal bits.
+// div_rn, sqrt_rn. So no compiler can contract or reorder it, and device and emulation have equal bits. Lanes
+// of f64 are the same, without fma.
 //
 // Memory is reached through views that know their size:
 // - Weights<T>: numbers that no kernel writes. Only these may be read before wait_for_previous().
@@ -25,15 +26,17 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
-#include "device_kernels/simt/cuda.cuh"
+#include "device_kernels/simt/cuda_doubles.cuh"
 #else
 #include "device_kernels/simt/emulated_block.h"
+#include "device_kernels/simt/emulated_doubles.h"
 #endif
 
 namespace outrider::simt {
 
 using Floats = Lanes<float>;
 using Ints = Lanes<int>;
+using Doubles = Lanes<double>;
 
 template <typename T>
 using Weights = Global<const T, Kind::kWeights>;
@@ -45,6 +48,9 @@ using List = Global<const T, Kind::kList>;
 // The order of f32 sums, as in kernels/simd/sum_chains.h: number i belongs to chain i % kSumChains.
 inline constexpr int kSumChains = 16;
 
+// -x, of zeros and NaN, too.
+SIMT Floats negated(Floats x) { return from_bits(bits_of(x) ^ Ints(INT32_MIN)); }
+
 // Combines the numbers of `width` neighbouring lanes, which all get the result: lane i is first combined with
 // lane i + width / 2. This is the order in which a CPU's vector of that width adds its lanes.
 SIMT Floats sum_lanes(Floats x, int width) {
@@ -55,6 +61,20 @@ SIMT Floats sum_lanes(Floats x, int width) {
 SIMT Ints sum_lanes(Ints x, int width) {
   for (int apart = width / 2; apart > 0; apart /= 2) x = x + shuffle_xor(x, apart);
   return x;
+}
+
+// The sum of the numbers of the lanes before each lane, and of all lanes.
+struct LaneSums {
+  Ints before, all;
+};
+SIMT LaneSums lane_sums(Ints x) {
+  LaneSums sums = {Ints(0), x};
+  for (int apart = 1; apart < kWarp; apart *= 2) {
+    const Ints others = shuffle_xor(sums.all, apart);
+    sums.before = sums.before + select((lane_id() & Ints(apart)) == Ints(0), Ints(0), others);
+    sums.all = sums.all + others;
+  }
+  return sums;
 }
 
 SIMT Floats max_lanes(Floats x, int width) {

@@ -18,6 +18,7 @@
 
 OUTRIDER_EMBED_LIST(row);
 OUTRIDER_EMBED_LIST(product);
+OUTRIDER_EMBED_LIST(block);
 OUTRIDER_EMBED_LIST(attention);
 
 namespace outrider {
@@ -25,7 +26,7 @@ namespace outrider {
 const int kCudaVersion = OUTRIDER_CUDA_VERSION;
 
 std::span<const CudaImage> cuda_images() {
-  static const CudaImage images[] = {OUTRIDER_IMAGES(row), OUTRIDER_IMAGES(product),
+  static const CudaImage images[] = {OUTRIDER_IMAGES(row), OUTRIDER_IMAGES(product), OUTRIDER_IMAGES(block),
                                      OUTRIDER_IMAGES(attention)};
   return images;
 }

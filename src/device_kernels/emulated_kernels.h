@@ -12,17 +12,21 @@ namespace outrider {
 struct EmulatedKernels {
   const simt::EmulatedKernel* rows;
   const simt::EmulatedKernel* products;
+  const simt::EmulatedKernel* blocks;
   const simt::EmulatedKernel* attention;
 };
 
 const simt::EmulatedKernel* plain_row_kernels();
 const simt::EmulatedKernel* plain_product_kernels();
+const simt::EmulatedKernel* plain_block_kernels();
 const simt::EmulatedKernel* plain_attention_kernels();
 const simt::EmulatedKernel* avx2_row_kernels();
 const simt::EmulatedKernel* avx2_product_kernels();
+const simt::EmulatedKernel* avx2_block_kernels();
 const simt::EmulatedKernel* avx2_attention_kernels();
 const simt::EmulatedKernel* avx512_row_kernels();
 const simt::EmulatedKernel* avx512_product_kernels();
+const simt::EmulatedKernel* avx512_block_kernels();
 const simt::EmulatedKernel* avx512_attention_kernels();
 
 // The kernels that this processor runs, fastest last.

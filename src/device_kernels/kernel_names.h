@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "device/device.h"
 #include "device_kernels/attention_kernels.h"
+#include "device_kernels/block_kernels.h"
 #include "device_kernels/product_kernels.h"
 #include "device_kernels/row_kernels.h"
 #include "device_kernels/simt/emulator.h"
@@ -16,7 +17,7 @@ namespace outrider {
 #define OUTRIDER_KERNEL_NAME(name, ...) k##name,
 enum class KernelName : uint8_t {
   OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_PRODUCT_KERNELS(OUTRIDER_KERNEL_NAME)
-      OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_NAME)
+      OUTRIDER_BLOCK_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_NAME)
 };
 #undef OUTRIDER_KERNEL_NAME
 

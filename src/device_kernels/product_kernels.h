@@ -6,28 +6,41 @@
 #include "device_kernels/products/float_products.h"
 #include "device_kernels/products/grouped_products.h"
 #include "device_kernels/products/pack_inputs.h"
+#include "device_kernels/products/stacked_products.h"
 
-#define OUTRIDER_PRODUCT_KERNELS(KERNEL)                                                \
-  KERNEL(PackInputs, PackInputsArgs, pack_inputs)                                       \
-  KERNEL(FewRowsCentredNibbles, GroupedProductArgs, few_rows<CentredNibbles>)           \
-  KERNEL(FewRowsMinNibbles, GroupedProductArgs, few_rows<MinNibbles>)                   \
-  KERNEL(FewRowsNarrowMinNibbles, GroupedProductArgs, few_rows<NarrowMinNibbles>)       \
-  KERNEL(FewRowsTableNibbles, GroupedProductArgs, few_rows<TableNibbles>)               \
-  KERNEL(FewRowsNarrowTableNibbles, GroupedProductArgs, few_rows<NarrowTableNibbles>)   \
-  KERNEL(FewRowsBytes, GroupedProductArgs, few_rows<ByteCodes>)                         \
-  KERNEL(FewRowsMinBytes, GroupedProductArgs, few_rows<MinBytes>)                       \
-  KERNEL(FewRowsNarrowBytes, GroupedProductArgs, few_rows<NarrowBytes>)                 \
-  KERNEL(ManyRowsCentredNibbles, GroupedProductArgs, many_rows<CentredNibbles>)         \
-  KERNEL(ManyRowsMinNibbles, GroupedProductArgs, many_rows<MinNibbles>)                 \
-  KERNEL(ManyRowsNarrowMinNibbles, GroupedProductArgs, many_rows<NarrowMinNibbles>)     \
-  KERNEL(ManyRowsTableNibbles, GroupedProductArgs, many_rows<TableNibbles>)             \
-  KERNEL(ManyRowsNarrowTableNibbles, GroupedProductArgs, many_rows<NarrowTableNibbles>) \
-  KERNEL(ManyRowsBytes, GroupedProductArgs, many_rows<ByteCodes>)                       \
-  KERNEL(ManyRowsMinBytes, GroupedProductArgs, many_rows<MinBytes>)                     \
-  KERNEL(ManyRowsNarrowBytes, GroupedProductArgs, many_rows<NarrowBytes>)               \
-  KERNEL(PackChannelInputs, PackChannelInputsArgs, pack_channel_inputs)                 \
-  KERNEL(FewChannelRows, ChannelProductArgs, few_channel_rows)                          \
-  KERNEL(ManyChannelRows, ChannelProductArgs, many_channel_rows)                        \
-  KERNEL(F32Rows, F32ProductArgs, float_rows<F32Weights>)                               \
-  KERNEL(F16Rows, F16ProductArgs, float_rows<F16Weights>)                               \
-  KERNEL(Bf16Rows, Bf16ProductArgs, float_rows<Bf16Weights>)
+#define OUTRIDER_PRODUCT_KERNELS(KERNEL)                                                              \
+  KERNEL(PackInputs, PackInputsArgs, pack_inputs)                                                     \
+  KERNEL(FewRowsCentredNibbles, GroupedProductArgs, few_rows<CentredNibbles>)                         \
+  KERNEL(FewRowsMinNibbles, GroupedProductArgs, few_rows<MinNibbles>)                                 \
+  KERNEL(FewRowsNarrowMinNibbles, GroupedProductArgs, few_rows<NarrowMinNibbles>)                     \
+  KERNEL(FewRowsTableNibbles, GroupedProductArgs, few_rows<TableNibbles>)                             \
+  KERNEL(FewRowsNarrowTableNibbles, GroupedProductArgs, few_rows<NarrowTableNibbles>)                 \
+  KERNEL(FewRowsBytes, GroupedProductArgs, few_rows<ByteCodes>)                                       \
+  KERNEL(FewRowsMinBytes, GroupedProductArgs, few_rows<MinBytes>)                                     \
+  KERNEL(FewRowsNarrowBytes, GroupedProductArgs, few_rows<NarrowBytes>)                               \
+  KERNEL(ManyRowsCentredNibbles, GroupedProductArgs, many_rows<CentredNibbles>)                       \
+  KERNEL(ManyRowsMinNibbles, GroupedProductArgs, many_rows<MinNibbles>)                               \
+  KERNEL(ManyRowsNarrowMinNibbles, GroupedProductArgs, many_rows<NarrowMinNibbles>)                   \
+  KERNEL(ManyRowsTableNibbles, GroupedProductArgs, many_rows<TableNibbles>)                           \
+  KERNEL(ManyRowsNarrowTableNibbles, GroupedProductArgs, many_rows<NarrowTableNibbles>)               \
+  KERNEL(ManyRowsBytes, GroupedProductArgs, many_rows<ByteCodes>)                                     \
+  KERNEL(ManyRowsMinBytes, GroupedProductArgs, many_rows<MinBytes>)                                   \
+  KERNEL(ManyRowsNarrowBytes, GroupedProductArgs, many_rows<NarrowBytes>)                             \
+  KERNEL(PackChannelInputs, PackChannelInputsArgs, pack_channel_inputs)                               \
+  KERNEL(FewChannelRows, ChannelProductArgs, few_channel_rows)                                        \
+  KERNEL(ManyChannelRows, ChannelProductArgs, many_channel_rows)                                      \
+  KERNEL(F32Rows, F32ProductArgs, float_rows<F32Weights>)                                             \
+  KERNEL(F16Rows, F16ProductArgs, float_rows<F16Weights>)                                             \
+  KERNEL(Bf16Rows, Bf16ProductArgs, float_rows<Bf16Weights>)                                          \
+  KERNEL(StackedFewRowsCentredNibbles, StackedGroupedArgs, stacked<few_rows<CentredNibbles>>)         \
+  KERNEL(StackedFewRowsMinNibbles, StackedGroupedArgs, stacked<few_rows<MinNibbles>>)                 \
+  KERNEL(StackedFewRowsNarrowMinNibbles, StackedGroupedArgs, stacked<few_rows<NarrowMinNibbles>>)     \
+  KERNEL(StackedFewRowsTableNibbles, StackedGroupedArgs, stacked<few_rows<TableNibbles>>)             \
+  KERNEL(StackedFewRowsNarrowTableNibbles, StackedGroupedArgs, stacked<few_rows<NarrowTableNibbles>>) \
+  KERNEL(StackedFewRowsBytes, StackedGroupedArgs, stacked<few_rows<ByteCodes>>)                       \
+  KERNEL(StackedFewRowsMinBytes, StackedGroupedArgs, stacked<few_rows<MinBytes>>)                     \
+  KERNEL(StackedFewRowsNarrowBytes, StackedGroupedArgs, stacked<few_rows<NarrowBytes>>)               \
+  KERNEL(StackedChannelRows, StackedChannelArgs, stacked<few_channel_rows>)                           \
+  KERNEL(StackedF32Rows, StackedF32Args, stacked<float_rows<F32Weights>>)                             \
+  KERNEL(StackedF16Rows, StackedF16Args, stacked<float_rows<F16Weights>>)                             \
+  KERNEL(StackedBf16Rows, StackedBf16Args, stacked<float_rows<Bf16Weights>>)

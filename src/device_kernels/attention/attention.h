@@ -48,8 +48,8 @@ using AttentionQ8Args = AttentionArgs<CachedQ8>;
 inline constexpr int kBlockEntries = 64;
 inline constexpr int kChunkEntries = 256;
 inline constexpr int kBlockParts = kBlockEntries / kWarp;  // a lane has an entry of each part
-inline constexpr int kWidestHead = 256;
-inline constexpr int kHeadParts = kWidestHead / kWarp;
+inline constexpr int kWarpOutputs = 256;                   // numbers of a head that a warp adds up
+inline constexpr int kHeadParts = kWarpOutputs / kWarp;
 
 template <typename Cached>
 SIMT RowEntries row_entries(const AttentionArgs<Cached>& args, int row) {
@@ -149,20 +149,21 @@ SIMT_PART void weigh_entries(const AttentionArgs<Cached>& args, const Rows<const
   state.total = fma_rn(state.total, state.shrink, sum_of_weights(state.weights));
 }
 
-// Adds the values of the block's entries to the outputs, of which a lane has every 32nd.
+// Adds the values of the block's entries to the outputs from `first` on, of which a lane has every 32nd.
 template <typename Cached>
-SIMT_PART void add_values(const AttentionArgs<Cached>& args, const BlockState& state,
+SIMT_PART void add_values(const AttentionArgs<Cached>& args, const BlockState& state, int first,
                           Floats (&y)[kHeadParts]) {
   SIMT_UNROLL
   for (int i = 0; i < kHeadParts; ++i) y[i] = mul_rn(y[i], Floats(state.shrink));
   for (int e = 0; e < state.to - state.from; ++e) {
-    const bool first = e < kWarp;
-    const float weight = shuffle(first ? state.weights[0] : state.weights[1], e % kWarp);
-    const Ints place(shuffle(first ? state.places[0] : state.places[1], e % kWarp));
+    const bool is_lower = e < kWarp;
+    const float weight = shuffle(is_lower ? state.weights[0] : state.weights[1], e % kWarp);
+    const Ints place(shuffle(is_lower ? state.places[0] : state.places[1], e % kWarp));
     SIMT_UNROLL
     for (int i = 0; i < kHeadParts; ++i) {
-      if (i * kWarp >= args.head_dim) break;
-      y[i] = fma_rn(Floats(weight), Cached::load(args.v, place, lane_id() + Ints(i * kWarp)), y[i]);
+      const int d = first + i * kWarp;
+      if (d >= args.head_dim) break;
+      y[i] = fma_rn(Floats(weight), Cached::load(args.v, place, lane_id() + Ints(d)), y[i]);
     }
   }
 }
@@ -191,10 +192,12 @@ SIMT_PART void add_chunk(BlockState& chunk, Floats (&y)[kHeadParts], ChunkSums& 
   chunk.total = 0.0F;
 }
 
-// A warp takes a query head of a row.
+// A warp takes kWarpOutputs numbers of a query head of a row.
 template <typename Cached>
 SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
-  const int item = block.index() * block.warps() + block.warp();
+  const int slices = (args.head_dim + kWarpOutputs - 1) / kWarpOutputs;
+  const int slice = block.index() * block.warps() + block.warp();
+  const int item = slice / slices, first_output = slice % slices * kWarpOutputs;
   if (item >= args.rows * args.heads) return;
   block.wait_for_previous();
   const int row = item / args.heads, head = item % args.heads;
@@ -221,13 +224,13 @@ SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
     state.to = first + kBlockEntries < end ? first + kBlockEntries : end;
     find_entries(args, entries, head / (args.heads / args.kv_heads), state);
     weigh_entries<Cached>(args, q, head, end, state);
-    add_values(args, state, y);
+    add_values(args, state, first_output, y);
     if ((first + kBlockEntries) % kChunkEntries == 0 || state.to == end) add_chunk(state, y, whole);
   }
   const auto out = args.y.from(static_cast<int64_t>(item) * args.head_dim);
   SIMT_UNROLL
   for (int i = 0; i < kHeadParts; ++i) {
-    const Ints d = lane_id() + Ints(i * kWarp);
+    const Ints d = lane_id() + Ints(first_output + i * kWarp);
     out.store_if(d < Ints(args.head_dim), d, div_rn(whole.y[i], Floats(whole.total)));
   }
 }

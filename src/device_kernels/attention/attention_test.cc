@@ -32,7 +32,7 @@ void compare_attention(const KernelTable& compared, const AttentionCase& one, Ke
   auto args = device_args<Cached>(shape, cache, lists);
   args.q = rows_of(q);
   args.y = rows_of(y);
-  const int items = args.rows * args.heads;
+  const int items = args.rows * args.heads * ((args.head_dim + simt::kWarpOutputs - 1) / simt::kWarpOutputs);
   run_kernel(kernel, args, {.blocks = (items + 3) / 4, .warps = 4}, one.seed);
   comparison.add(expected, y);
 }
@@ -45,6 +45,7 @@ std::vector<AttentionTestShape> attention_shapes(DType type, uint64_t seed) {
       {.head_count = 3, .kv_head_count = 1, .head_dim = 256, .softcap = 20},
       {.head_count = 4, .kv_head_count = 4, .head_dim = 40, .window = 100, .sinks = random_floats(4, seed)},
       {.head_count = 4, .kv_head_count = 1, .head_dim = 64, .chunk = 96},
+      {.head_count = 2, .kv_head_count = 1, .head_dim = 576},  // latent vectors
   };
   for (AttentionTestShape& shape : shapes) {
     shape.type = type;

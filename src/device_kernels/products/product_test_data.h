@@ -52,4 +52,31 @@ struct PackedInputs {
   }
 };
 
+// Inputs with one scale for each row, packed by the kernel over stale numbers.
+struct PackedChannelInputs {
+  int rows, padded;
+  std::vector<int8_t> codes;
+  Floats scales;
+
+  PackedChannelInputs(const Floats& x, int row_count, int k, uint64_t seed)
+      : rows(row_count), padded((row_count + 7) / 8 * 8) {
+    codes.assign(static_cast<size_t>(padded) * ((k + 31) / 32 * 32), 99);
+    scales.assign(static_cast<size_t>(padded), std::numeric_limits<float>::quiet_NaN());
+    run_kernel(KernelName::kPackChannelInputs,
+               simt::PackChannelInputsArgs{.x = rows_of(x),
+                                           .codes = rows_of(codes),
+                                           .scales = rows_of(scales),
+                                           .rows = rows,
+                                           .padded = padded,
+                                           .k = k},
+               {.blocks = (padded + 3) / 4, .warps = 4}, seed);
+  }
+  simt::ChannelInputs inputs() const {
+    return {.codes = {reinterpret_cast<const int*>(codes.data()), std::ssize(codes) / 4},
+            .scales = rows_of(scales),
+            .rows = rows,
+            .padded = padded};
+  }
+};
+
 }  // namespace outrider

@@ -101,4 +101,38 @@ SIMT void store_heads(const Block& block, const StoreHeadsArgs<Cached>& args) {
   }
 }
 
+// Heads of slots become rows of f32.
+template <typename Cached>
+struct ReadHeadsArgs {
+  Rows<const typename Cached::Stored> cache;  // [slots, heads, head_dim in whole units]
+  List<int> slots;                            // [rows]
+  Rows<float> y;                              // rows y_stride apart, their heads head_stride apart
+  int rows;
+  int heads;
+  int head_dim;
+  int y_stride;
+  int head_stride;
+};
+using ReadF32Args = ReadHeadsArgs<CachedF32>;
+using ReadBf16Args = ReadHeadsArgs<CachedBf16>;
+using ReadF16Args = ReadHeadsArgs<CachedF16>;
+using ReadQ8Args = ReadHeadsArgs<CachedQ8>;
+
+// A warp takes a head of a row.
+template <typename Cached>
+SIMT void read_heads(const Block& block, const ReadHeadsArgs<Cached>& args) {
+  const int item = block.index() * block.warps() + block.warp();
+  if (item >= args.rows * args.heads) return;
+  block.wait_for_previous();
+  const int row = item / args.heads, head = item % args.heads;
+  const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit;
+  const int64_t place = static_cast<int64_t>(args.slots.load_one(row)) * args.heads + head;
+  const auto from = args.cache.from(place * units * Cached::kUnitNumbers);
+  const auto y = args.y.from(static_cast<int64_t>(row) * args.y_stride + head * args.head_stride);
+  for (int first = 0; first < args.head_dim; first += kWarp) {
+    const Ints d = lane_id() + Ints(first);
+    y.store_if(d < Ints(args.head_dim), d, Cached::load(from, Ints(0), d));
+  }
+}
+
 }  // namespace outrider::simt

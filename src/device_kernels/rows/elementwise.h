@@ -2,7 +2,8 @@
 // Arithmetic of rows, number by number. A warp takes 32 numbers.
 #pragma once
 
-#include "device_kernels/simt/simt.h"
+#include "device_kernels/rows/activation.h"
+#include "device_kernels/rows/portable_functions.h"
 
 namespace outrider::simt {
 
@@ -17,9 +18,54 @@ struct ElementwiseArgs {
   float number;
 };
 
+// The numbers of y that belong to numbers of x.
+SIMT Floats other_numbers(const ElementwiseArgs& args, int row, Ints i, Bools in) {
+  return args.y.from(static_cast<int64_t>(row) * args.y_stride).load_if(in, i, 0.0F);
+}
+
 struct AddRows {
   SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
-    return add_rn(x, args.y.from(static_cast<int64_t>(row) * args.y_stride).load_if(in, i, 0.0F));
+    return add_rn(x, other_numbers(args, row, i, in));
+  }
+};
+
+struct AddScaledRows {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
+    return add_rn(x, mul_rn(Floats(args.number), other_numbers(args, row, i, in)));
+  }
+};
+
+struct MultiplyRows {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
+    return mul_rn(x, other_numbers(args, row, i, in));
+  }
+};
+
+struct MultiplySilu {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
+    return mul_rn(x, Silu::apply(other_numbers(args, row, i, in)));
+  }
+};
+
+struct MultiplySigmoid {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
+    return mul_rn(x, portable_sigmoid_of(other_numbers(args, row, i, in)));
+  }
+};
+
+// The number of a row is all of y.
+struct GateRows {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints, Bools) {
+    const Floats gate(args.y.load_one(static_cast<int64_t>(row) * args.y_stride));
+    return mul_rn(x, portable_sigmoid_of(gate));
+  }
+};
+
+// SiLU of base/portable_math.h, which steps of draft heads have
+struct AddPortableSilu {
+  SIMT static Floats apply(const ElementwiseArgs& args, Floats x, int row, Ints i, Bools in) {
+    const Floats y = other_numbers(args, row, i, in);
+    return add_rn(x, div_rn(y, add_rn(Floats(1.0F), portable_exp_of(negated(y)))));
   }
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/portable_math.h"
 #include "device_kernels/kernel_comparison.h"
 
 namespace outrider {
@@ -48,6 +49,42 @@ void expect_elementwise(KernelName kernel, const Operation& one) {
 TEST(DeviceElementwise, Add) {
   expect_elementwise(KernelName::kAddRows, [](float x, const Floats& y, int row, int i) {
     return x + y[static_cast<size_t>(row + i)];
+  });
+}
+TEST(DeviceElementwise, AddScaledRows) {
+  expect_elementwise(KernelName::kAddScaledRows, [](float x, const Floats& y, int row, int i) {
+    return x + 0.7F * y[static_cast<size_t>(row + i)];
+  });
+}
+TEST(DeviceElementwise, MultiplyRows) {
+  expect_elementwise(KernelName::kMultiplyRows, [](float x, const Floats& y, int row, int i) {
+    return x * y[static_cast<size_t>(row + i)];
+  });
+}
+TEST(DeviceElementwise, MultiplySigmoid) {
+  expect_elementwise(KernelName::kMultiplySigmoid, [](float x, const Floats& y, int row, int i) {
+    return x * portable_sigmoid(y[static_cast<size_t>(row + i)]);
+  });
+}
+TEST(DeviceElementwise, GateRows) {
+  expect_elementwise(KernelName::kGateRows, [](float x, const Floats& y, int row, int) {
+    return x * portable_sigmoid(y[static_cast<size_t>(row)]);
+  });
+}
+TEST(DeviceElementwise, AddPortableSilu) {
+  expect_elementwise(KernelName::kAddPortableSilu, [](float x, const Floats& y, int row, int i) {
+    const float number = y[static_cast<size_t>(row + i)];
+    return x + number / (1.0F + portable_exp(-number));
+  });
+}
+TEST(DeviceElementwise, MultiplySilu) {
+  OUTRIDER_REQUIRE_TABLES();
+  expect_elementwise(KernelName::kMultiplySilu, [](float x, const Floats& y, int row, int i) {
+    float silu = 0.0F;
+    compared_tables().front()->activate(
+        {.x = &y[static_cast<size_t>(row + i)], .y = &silu, .rows = 1, .dim = 1, .is_gated = false},
+        Worker{});
+    return x * silu;
   });
 }
 TEST(DeviceElementwise, ScaleNumbers) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of draft heads over rows of logits and over the places of blocks.
+#pragma once
+
+#include "device_kernels/simt/simt.h"
+
+namespace outrider::simt {
+
+// y[row][j] = base[j] + x[row][places[j]], or base[j] where the place is -1. Without a base y is x, or
+// -infinity.
+struct ColumnsArgs {
+  Rows<const float> x;     // [rows, count]
+  Rows<const float> base;  // [width], or null
+  List<int> places;        // [width]
+  Rows<float> y;           // [rows, width]
+  int rows;
+  int count;
+  int width;
+};
+
+// A warp takes 32 columns of a row.
+SIMT void place_columns(const Block& block, const ColumnsArgs& args) {
+  const int parts = (args.width + kWarp - 1) / kWarp;
+  const int item = block.index() * block.warps() + block.warp();
+  if (item >= args.rows * parts) return;
+  block.wait_for_previous();
+  const int row = item / parts;
+  const Ints j = lane_id() + Ints(item % parts * kWarp);
+  const Bools in = j < Ints(args.width);
+  const Ints place = args.places.load_if(in, j, -1);
+  const Bools has_place = in && place >= Ints(0);
+  const Floats x = args.x.from(static_cast<int64_t>(row) * args.count).load_if(has_place, place, 0.0F);
+  Floats y = select(has_place, x, Floats(-__builtin_huge_valf()));
+  if (!args.base.is_null()) {
+    const Floats base = args.base.load_if(in, j, 0.0F);
+    y = select(has_place, add_rn(base, x), base);
+  }
+  args.y.from(static_cast<int64_t>(row) * args.width).store_if(in, j, y);
+}
+
+// y[rows, dim] = the mean of `count` rows of x[rows, count, dim], each divided before the sum
+struct MeansArgs {
+  Rows<const float> x;
+  Rows<float> y;
+  int rows;
+  int count;
+  int dim;
+};
+
+// A warp takes 32 numbers of a row.
+SIMT void means(const Block& block, const MeansArgs& args) {
+  const int parts = (args.dim + kWarp - 1) / kWarp;
+  const int item = block.index() * block.warps() + block.warp();
+  if (item >= args.rows * parts) return;
+  block.wait_for_previous();
+  const int row = item / parts;
+  const Ints i = lane_id() + Ints(item % parts * kWarp);
+  const Bools in = i < Ints(args.dim);
+  const auto x = args.x.from(static_cast<int64_t>(row) * args.count * args.dim);
+  Floats sum(0.0F);
+  for (int one = 0; one < args.count; ++one) {
+    const Floats number = x.from(static_cast<int64_t>(one) * args.dim).load_if(in, i, 0.0F);
+    sum = add_rn(sum, div_rn(number, Floats(to_float(args.count))));
+  }
+  args.y.from(static_cast<int64_t>(row) * args.dim).store_if(in, i, sum);
+}
+
+// See LayerBackend::Convolution.
+struct BlockConvolutionArgs {
+  Weights<float> base;        // [taps, dim]
+  Rows<const float> weights;  // of a place: [taps, dim / group], weight_stride apart
+  Rows<float> x;              // [rows, dim], changed in place
+  int rows;
+  int places;  // of a block
+  int taps;
+  int dim;
+  int group;
+  int weight_stride;
+};
+
+// A warp takes 32 channels of a block, from its last place to its first, so that later places read a place
+// before it changes.
+SIMT void convolve_blocks(const Block& block, const BlockConvolutionArgs& args) {
+  const int parts = (args.dim + kWarp - 1) / kWarp;
+  const int item = block.index() * block.warps() + block.warp();
+  const int first = item / parts * args.places;
+  if (first >= args.rows) return;
+  block.wait_for_previous();
+  const Ints channel = lane_id() + Ints(item % parts * kWarp), group = channel / Ints(args.group);
+  const Bools in = channel < Ints(args.dim);
+  const int end = first + args.places < args.rows ? first + args.places : args.rows;
+  for (int row = end - 1; row >= first; --row) {
+    const auto weights = args.weights.from(static_cast<int64_t>(row) * args.weight_stride);
+    Floats sum(0.0F);
+    for (int tap = 0; tap < args.taps && tap <= row - first; ++tap) {
+      const Floats base = args.base.from(static_cast<int64_t>(tap) * args.dim).load_if(in, channel, 0.0F);
+      const Floats own = weights.load_if(in, group + Ints(tap * (args.dim / args.group)), 0.0F);
+      const Floats x = args.x.from(static_cast<int64_t>(row - tap) * args.dim).load_if(in, channel, 0.0F);
+      sum = add_rn(sum, mul_rn(add_rn(base, own), x));
+    }
+    args.x.from(static_cast<int64_t>(row) * args.dim).store_if(in, channel, sum);
+  }
+}
+
+}  // namespace outrider::simt

@@ -9,7 +9,7 @@ DevicePages::DevicePages(Device& device, const KvShape& shape)
     : device_(device),
       shape_(shape),
       memory_(device, std::max<int64_t>(static_cast<int64_t>(storage_bytes(shape)), 1)),
-      states_(shape.states) {
+      states_(device, shape.states) {
   device_.fill(memory_.address(), std::byte{0}, memory_.bytes());
 }
 

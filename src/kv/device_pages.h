@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "device/device.h"
+#include "kv/device_states.h"
 #include "kv/kv_storage.h"
 
 namespace outrider {
 
-// Entries in the memory of a device, as its kernels read them: laid out as HostPages. States stay on this
-// machine.
+// Entries and states in the memory of a device, as its kernels read them: laid out as HostPages.
 class DevicePages final : public KvStorage {
  public:
   // Throws std::bad_alloc when the entries do not fit there.
@@ -21,7 +21,7 @@ class DevicePages final : public KvStorage {
   void read(const KvRow& row, float* out, int64_t stride) const override;
   void save(int64_t first_slot, int64_t count, std::byte* to) const override;
   void load(int64_t first_slot, int64_t count, const std::byte* from) override;
-  HostStates& states() override { return states_; }
+  DeviceStates& states() override { return states_; }
 
   // [page_count * page_size, heads of the layer] head vectors
   DeviceAddress keys(int64_t layer) const { return place({.layer = layer}); }
@@ -33,7 +33,7 @@ class DevicePages final : public KvStorage {
   Device& device_;
   KvShape shape_;
   DeviceBuffer memory_;
-  HostStates states_;
+  DeviceStates states_;
 };
 
 }  // namespace outrider

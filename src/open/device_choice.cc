@@ -24,15 +24,8 @@ bool wants_processors(const EngineOptions& options) {
          options.memory_limit > 0 || (!options.kernels.empty() && !has_portable_bits(options.kernels));
 }
 
-// Why the GPU cannot compute these networks; empty: it can.
-std::string obstacle(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
-                     const CudaDevice& gpu) {
-  std::vector<const ModelFile*> files = {&target};
-  for (const ModelFile& draft : drafts.models) files.push_back(&draft);
-  for (const ModelFile* file : files) {
-    if (const std::string part = part_without_kernels(file->config); !part.empty())
-      return "there are no kernels for " + part + " layers of " + file->config.family + " models";
-  }
+// Why the GPU cannot compute the target; empty: it can.
+std::string obstacle(const EngineOptions& options, const ModelFile& target, const CudaDevice& gpu) {
   const int64_t needed = device_needs(options, target).bytes(), free = gpu.free_bytes().value_or(0);
   if (needed <= free) return {};
   return "it has " + std::to_string(free / 1'000'000) + " MB free, and the model needs " +
@@ -59,16 +52,16 @@ std::string_view backend_name(ComputeDevice device) {
   return device == ComputeDevice::kCpu ? std::string_view() : device_name(device);
 }
 
-DeviceChoice choose_device(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {
+DeviceChoice choose_device(const EngineOptions& options, const ModelFile& target) {
   if (options.device != ComputeDevice::kAuto) return {.device = options.device};
   if (wants_processors(options)) return {};
-  return choose_gpu(options, target, drafts, found_cuda(), kCheckedCapabilities);
+  return choose_gpu(options, target, found_cuda(), kCheckedCapabilities);
 }
 
-DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
-                        const FoundCuda& gpu, std::span<const ComputeCapability> checked) {
+DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, const FoundCuda& gpu,
+                        std::span<const ComputeCapability> checked) {
   if (!gpu.device) return {.reason = gpu.has_driver ? gpu.problem : ""};
-  const std::string reason = obstacle(options, target, drafts, *gpu.device);
+  const std::string reason = obstacle(options, target, *gpu.device);
   if (!reason.empty()) return {.reason = reason};
   const ComputeCapability capability = gpu.device->capability();
   if (std::ranges::find(checked, capability) == checked.end()) {
@@ -78,8 +71,8 @@ DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, c
   return {.device = ComputeDevice::kCuda};
 }
 
-void take_device(EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {
-  const DeviceChoice choice = choose_device(options, target, drafts);
+void take_device(EngineOptions& options, const ModelFile& target) {
+  const DeviceChoice choice = choose_device(options, target);
   options.device = choice.device;
   if (choice.reason.empty()) return;
   static const bool is_said = [&] {

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "device/cuda_device.h"
-#include "drafters/draft_files.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "outrider/engine.h"
@@ -21,15 +20,15 @@ struct DeviceChoice {
 };
 
 // The device that the options name, or the one that kAuto means for these files.
-DeviceChoice choose_device(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts);
+DeviceChoice choose_device(const EngineOptions& options, const ModelFile& target);
 
 // Means kAuto on a machine with this GPU. It is taken if its capability is among the checked ones, on which
 // tools/device_check.sh has passed.
-DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
-                        const FoundCuda& gpu, std::span<const ComputeCapability> checked);
+DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, const FoundCuda& gpu,
+                        std::span<const ComputeCapability> checked);
 
 // Puts the choice into the options. The first reason that the program finds is logged.
-void take_device(EngineOptions& options, const ModelFile& target, const DraftFiles& drafts);
+void take_device(EngineOptions& options, const ModelFile& target);
 
 // "auto", "cpu", "cuda" or "emulated"
 std::string_view device_name(ComputeDevice device);

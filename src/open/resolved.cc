@@ -161,7 +161,7 @@ Result<ResolvedOptions> resolve_options(const OpenedFiles& files) {
   EngineOptions& options = resolved.engine;
   OUTRIDER_RETURN_IF_ERROR(check_acceptance(options));
   OUTRIDER_TRY(options.speculation, resolve_speculation(options.speculation, files.drafts));
-  take_device(options, files.target, files.drafts);
+  take_device(options, files.target);
   OUTRIDER_RETURN_IF_ERROR(check_ranks(options));
   const int given_threads = options.threads;
   OUTRIDER_RETURN_IF_ERROR(take_limits(options, files));

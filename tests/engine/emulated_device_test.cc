@@ -3,12 +3,16 @@
 // machine: with every drafter, in trees and batches, with preemption, and on small pages.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "formats/random_model.h"
 #include "models/backend/device/make_backends.h"
 #include "tests/lossless/lossless.h"
+#include "tests/support/adapter_folder.h"
 
 namespace outrider {
 namespace {
@@ -84,6 +88,72 @@ TEST(EmulatedDeviceRuns, PagesPreemptionAndTypes) {
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+// A family of each kind of layer: experts by softmax and with biases, latent attention with groups of
+// experts, short convolutions, delta nets with experts. Early exit brings layers with states to different
+// entries.
+TEST(EmulatedDeviceRuns, EveryKindOfLayer) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const Variant variants[] = {{.speculative = "early_exit,exit_layer=1,max_draft_len=3",
+                               .page_size = 1,
+                               .batch = 3,
+                               .preempt_every = 4},
+                              {.speculative = "early_exit,exit_layer=1,expansion=[3,2]",
+                               .page_size = 16,
+                               .batch = 2,
+                               .prefill_chunk = 7}};
+  for (const char* target : {"mixtral", "gpt_oss", "deepseek_v3", "lfm2", "qwen3_next"}) {
+    for (const Variant& variant : variants) {
+      Workload workload = token_workload(variant.page_size == 1 ? 0.0 : 0.8, 10);
+      workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
+      workload.token_prompts.resize(4);
+      SCOPED_TRACE(target);
+      expect_same_on_device({.weights = WeightPrecision::kBF16}, variant, workload);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+// The texts of requests with one adapter, with two and with none, before and after an adapter has changed.
+std::vector<Completion> run_with_adapters(const Numerics& numerics) {
+  auto parts = open_variant(numerics, {.speculative = "ngram", .batch = 3}, small_target());
+  EXPECT_TRUE(parts.ok());
+  if (!parts.ok()) return {};
+  const ModelConfig config = (*parts)->target->config();
+  const auto engine = Engine::assemble(std::move(*parts));
+  std::vector<Completion> completions;
+  for (const uint32_t seed : {1U, 2U}) {
+    const auto folder = std::filesystem::path(testing::TempDir()) / "emulated_adapter";
+    for (const char* name : {"a", "b"}) {
+      write_adapter(folder, config, seed + static_cast<uint32_t>(name[0]),
+                    {.rank = 5, .alpha = 16.0, .size = 0.2});
+      EXPECT_TRUE(engine->load_adapter({.name = name, .path = folder}).ok());
+    }
+    for (int i = 0; i < 4; ++i) {
+      Request request{.prompt = token_workload(0.0).token_prompts[static_cast<size_t>(i)]};
+      request.max_tokens = 6;
+      request.ignore_eos = true;
+      request.logprobs = 2;
+      request.adapters.emplace();
+      if (i != 2) request.adapters->push_back({.name = i == 1 ? "b" : "a"});
+      if (i == 3) request.adapters->push_back({.name = "b", .scale = -0.5});
+      auto completion = engine->generate(request);
+      EXPECT_TRUE(completion.ok());
+      if (completion.ok()) completions.push_back(std::move(*completion));
+    }
+    for (const char* name : {"a", "b"}) EXPECT_TRUE(engine->unload_adapter(name).ok());
+  }
+  return completions;
+}
+
+TEST(EmulatedDeviceRuns, Adapters) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const auto here = run_with_adapters({.kernels = device_kernels()});
+  ASSERT_EQ(here.size(), 8U);
+  EXPECT_NE(here[0].tokens, here[4].tokens);
+  expect_same(here, run_with_adapters({.kernels = device_kernels(), .device = ComputeDevice::kEmulated}),
+              "adapters");
 }
 
 }  // namespace

@@ -18,7 +18,6 @@
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
-#include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
 #include "open/default_context.h"
 #include "open/device_choice.h"
@@ -201,13 +200,11 @@ Result<nlohmann::ordered_json> memory_json(const OpenedFiles& files) {
 
 // The machine that would compute the model, and the memory that it needs there: if it has its own.
 nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& options) {
-  const DeviceChoice choice = choose_device(options, model, {});
+  const DeviceChoice choice = choose_device(options, model);
   const DeviceNeeds needs = device_needs(options, model);
   nlohmann::ordered_json json;
   json["name"] = device_name(choice.device);
   if (!choice.reason.empty()) json["not_a_gpu"] = choice.reason;
-  const std::string part = part_without_kernels(model.config);
-  if (!part.empty()) json["stays_on_cpu"] = "GPUs have no kernels for " + part + " layers yet";
   json["gpu_weight_bytes"] = needs.weights;
   json["gpu_cache_bytes"] = needs.cache;
   json["context"] = needs.context;

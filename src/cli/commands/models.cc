@@ -18,7 +18,6 @@
 #include "hub/local/local_models.h"
 #include "hub/remote/hub_reference.h"
 #include "hub/remote/quant_name.h"
-#include "models/backend/device/make_backends.h"
 #include "open/device_choice.h"
 #include "platform/machine_memory.h"
 
@@ -30,7 +29,7 @@ struct ListedModel {
   LocalModel model;
   std::string family;     // "llama"; of a drafter its method; empty: unknown
   std::string obstacle;   // why it cannot run; empty: it can
-  int64_t gpu_bytes = 0;  // that it needs in the memory of a GPU; 0: it cannot run there
+  int64_t gpu_bytes = 0;  // that it needs in the memory of a GPU; 0: not known
 };
 
 // The type that holds most of the bytes, in capitals as in the names of files.
@@ -56,7 +55,7 @@ ListedModel examine(LocalModel model) {
   }
   listed.family = file->config.family;
   if (listed.model.quant.empty()) listed.model.quant = main_type(*file);
-  if (part_without_kernels(file->config).empty()) listed.gpu_bytes = device_needs({}, *file).bytes();
+  listed.gpu_bytes = device_needs({}, *file).bytes();
   if (listed.model.bytes > machine_memory())
     listed.obstacle = fmt::format("larger than this machine's memory of {}", size_text(machine_memory()));
   return listed;

@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-class HostStep;
+class BlockStep;
 struct DecoderWeights;
 
 // Where a Decoder's numbers are and what computes with them. The Decoder says what a layer does, and names
@@ -199,8 +199,8 @@ class LayerBackend {
     std::span<const int32_t> slots;
   };
   virtual void read_entries(const Entries& entries, FloatAddress y) = 0;
-  // A step of a block that none of the operations is (host_step.h).
-  virtual void run(HostStep& step) = 0;
+  // A step of a block that none of the operations is (block_step.h).
+  virtual void run(BlockStep& step) = 0;
 };
 
 // Rows of f32 in a backend's memory that grow with the largest batch seen and never shrink, so that a steady

@@ -230,7 +230,7 @@ class SeparateBackend final : public LayerBackend, private HostNames {
   void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override {
     host_.attend(own(attention), rows, own(y));
   }
-  void run(HostStep& step) override { host_.run(step); }
+  void run(BlockStep& step) override { host_.run(step); }
 
  private:
   static constexpr uintptr_t kGap = 4096;

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "kv/kv_storage.h"
-#include "models/backend/host/host_step.h"
+#include "models/backend/block_step.h"
+#include "models/backend/host/host.h"
 #include "models/blocks/block_pass.h"
 #include "models/weights/layer_place.h"
 #include "models/weights/weight_list.h"

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "models/blocks/low_rank/low_rank_step.h"
+
 namespace outrider {
 
 void BlockPass::reserve(int64_t rows) {

@@ -4,8 +4,8 @@
 namespace outrider {
 namespace {
 
-struct Recurrence final : HostStep {
-  Recurrence(const RecurrentBlock& block, BlockPass& pass, int64_t layer)
+struct Recurrence final : BlockStep {
+  Recurrence(const RecurrentBlock& block, BlockPass& pass, int64_t layer, int64_t width)
       : block(block),
         plan(pass.states()),
         store(pass.cache().states()),
@@ -13,11 +13,18 @@ struct Recurrence final : HostStep {
         layer(layer),
         projected(pass.scratch(0)),
         y(pass.scratch(1)),
-        rows(pass.rows()) {}
+        rows(pass.rows()),
+        width(width) {}
 
+  std::string_view name() const override { return block.step_name(); }
   void run(Host& host) override {
     const LayerStates states(store, host.states(storage), layer);
     host.own(block).recur(host, plan, {host.at(projected), host.at(y), rows}, states);
+  }
+  void run(DeviceOps& device) override {
+    const auto& numbers = dynamic_cast<const DeviceStates&>(storage);
+    auto& lists = device.shared<DeviceStateLists>(device.device());
+    block.recur(device, lists.list(plan, {store, numbers, layer}), {projected, y, rows, width});
   }
 
   const RecurrentBlock& block;
@@ -27,6 +34,7 @@ struct Recurrence final : HostStep {
   int64_t layer;            // of the store
   FloatAddress projected, y;
   int64_t rows;
+  int64_t width;  // of projected
 };
 
 }  // namespace
@@ -40,7 +48,7 @@ void RecurrentBlock::run(BlockPass& pass, const BlockRows& rows) const {
   const auto [input, output] = projections();
   const FloatAddress y = pass.scratch(1);
   pass.project(input, rows.input, pass.scratch(0));
-  Recurrence recurrence(*this, pass, rows.cache_layer);
+  Recurrence recurrence(*this, pass, rows.cache_layer, input.n);
   backend.run(recurrence);
   pass.states().note_applied(rows.cache_layer, pass.cache().states());
   pass.keep_wanted({{y, output.k}});

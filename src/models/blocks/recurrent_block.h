@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/blocks/block.h"
+#include "models/blocks/device_state_lists.h"
 #include "models/blocks/state_plan.h"
 
 namespace outrider {
@@ -20,6 +21,9 @@ class RecurrentBlock : public Block {
   // and the updates of chains.
   virtual void recur(Host& host, const StatePlan& plan, const Rows& rows,
                      const LayerStates& states) const = 0;
+  virtual void recur(DeviceOps& device, const DeviceLayerStates& states,
+                     const DeviceStateRows& rows) const = 0;
+  virtual std::string_view step_name() const = 0;
 
   std::string_view undivided() const override { return "recurrent layers"; }
   std::vector<const Projection*> adaptable() const override {

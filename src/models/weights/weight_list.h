@@ -12,6 +12,8 @@ namespace outrider {
 // The weights of a part of a network, in an order that equal parts share.
 struct WeightList {
   std::vector<const Projection*> projections;
+  // Projections of one shape, among those above, which rows choose from or which parts of rows pass.
+  std::vector<std::vector<const Projection*>> stacks = {};
   std::vector<const Norm*> norms;
   std::vector<const std::vector<float>*> numbers;
 

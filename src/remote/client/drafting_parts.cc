@@ -79,7 +79,7 @@ Status open_text(DraftingParts& parts, const ModelFile& file) {
 
 Result<DraftingParts> open_drafting(Names names) {
   OUTRIDER_TRY(OpenedFiles files, open_files(std::move(names)));
-  take_device(files.names.options, files.target, files.drafts);
+  take_device(files.names.options, files.target);
   const EngineOptions& options = files.names.options;
   const ModelFile& file = files.target;
   OUTRIDER_TRY(const SpeculativeOptions speculation, resolve_speculation(options.speculation, files.drafts));

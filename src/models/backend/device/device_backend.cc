@@ -2,6 +2,7 @@
 #include "models/backend/device/device_backend.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "platform/machine_memory.h"
@@ -65,11 +66,6 @@ class DeviceBackend::OnHost {
 
 namespace {
 
-// The numbers that a row list reaches in rows `stride` apart.
-int64_t reached(std::span<const int32_t> rows, int64_t stride, int64_t dim) {
-  return rows.empty() ? 0 : *std::ranges::max_element(rows) * stride + dim;
-}
-
 simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
   return {.rows = static_cast<int>(rows),
           .parts = 1,
@@ -87,8 +83,14 @@ DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const Mo
     : device_(device), ops_(device), host_(config, options, uploaded(std::move(weights))) {}
 
 DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
-  for (const Projection* projection : weights.list().projections) {
-    ops_.upload(*projection);
+  const WeightList list = weights.list();
+  std::set<const Projection*> stacked;
+  for (const auto& stack : list.stacks) {
+    ops_.upload(stack);
+    stacked.insert(stack.begin(), stack.end());
+  }
+  for (const Projection* projection : list.projections) {
+    if (!stacked.contains(projection)) ops_.upload(*projection);
     for (const PackedMatrix& part : projection->parts) {
       if (&part != &weights.embedding()) give_pages_back({part.data.data(), part.data.size()});
     }
@@ -132,19 +134,13 @@ std::span<const float> DeviceBackend::read(FloatAddress from, int64_t count) {
 }
 
 void DeviceBackend::copy(const RowCopy& copy) {
-  FloatAddress to = copy.to;
-  for (const int32_t row : copy.rows) {
-    device_.copy((copy.from + row * copy.from_stride).address(), to.address(),
-                 copy.dim * static_cast<int64_t>(sizeof(float)));
-    to = to + copy.to_stride;
-  }
+  const Timer timer(*this, "copies");
+  ops_.copy(copy);
 }
 
 void DeviceBackend::copy_strided(const StridedCopy& copy) {
-  for (int64_t row = 0; row < copy.rows; ++row) {
-    device_.copy((copy.from + row * copy.from_stride).address(), (copy.to + row * copy.to_stride).address(),
-                 copy.dim * static_cast<int64_t>(sizeof(float)));
-  }
+  const Timer timer(*this, "copies");
+  ops_.copy_strided(copy);
 }
 
 void DeviceBackend::clear(FloatAddress numbers, int64_t count) {
@@ -243,9 +239,8 @@ void DeviceBackend::scale(float factor, FloatAddress x, int64_t count) {
 }
 
 void DeviceBackend::gate(FloatAddress gates, FloatAddress x, int64_t count) {
-  OnHost copies(*this);
-  const FloatAddress inputs = copies.input(gates, count);
-  host_.gate(inputs, copies.result(x, count), count);
+  const Timer timer(*this, "activation");
+  ops_.run(KernelName::kMultiplySigmoid, {.x = x, .y = gates, .dim = count});
 }
 
 void DeviceBackend::softcap(FloatAddress x, int64_t count, float cap) {
@@ -259,59 +254,39 @@ void DeviceBackend::clamp(float limit, FloatAddress x, int64_t count) {
 }
 
 void DeviceBackend::gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) {
-  OnHost copies(*this);
-  const FloatAddress inputs = copies.input(gates, rows);
-  host_.gate_rows(inputs, copies.result(x, rows * dim), rows, dim);
+  const Timer timer(*this, "activation");
+  ops_.run(KernelName::kGateRows,
+           {.x = x, .y = gates, .rows = rows, .dim = dim, .x_stride = dim, .y_stride = 1});
 }
 
 void DeviceBackend::multiply_rows(const RowProduct& args) {
-  OnHost copies(*this);
-  RowProduct product = args;
-  product.x = copies.result(args.x, std::ssize(args.rows) * args.dim);
-  product.factors = copies.input(args.factors, reached(args.rows, args.stride, args.dim));
-  host_.multiply_rows(product);
+  const Timer timer(*this, "factors and limits");
+  ops_.multiply_rows(args);
 }
 
 void DeviceBackend::add_silu(const AddSilu& args) {
-  OnHost copies(*this);
-  AddSilu sum = args;
-  sum.x = copies.input(args.x, args.rows * args.groups * args.dim);
-  sum.residual = copies.input(args.residual, args.rows * args.dim);
-  sum.y = copies.result(args.y, args.rows * args.groups * args.dim);
-  host_.add_silu(sum);
+  const Timer timer(*this, "activation");
+  ops_.add_silu(args);
 }
 
 void DeviceBackend::average(const Means& args) {
-  OnHost copies(*this);
-  Means means = args;
-  means.x = copies.input(args.x, args.rows * args.count * args.dim);
-  means.y = copies.result(args.y, args.rows * args.dim);
-  host_.average(means);
+  const Timer timer(*this, "sums");
+  ops_.average(args);
 }
 
 void DeviceBackend::spread_columns(const Columns& args) {
-  OnHost copies(*this);
-  Columns columns = args;
-  columns.x = copies.input(args.x, args.rows * args.count);
-  columns.y = copies.result(args.y, args.rows * args.width);
-  host_.spread_columns(columns);
+  const Timer timer(*this, "columns");
+  ops_.place_columns(args, FloatAddress());
 }
 
 void DeviceBackend::add_columns(const Columns& args, FloatAddress base) {
-  OnHost copies(*this);
-  Columns columns = args;
-  columns.x = copies.input(args.x, args.rows * args.count);
-  columns.y = copies.result(args.y, args.rows * args.width);
-  host_.add_columns(columns, copies.input(base, args.width));
+  const Timer timer(*this, "columns");
+  ops_.place_columns(args, base);
 }
 
 void DeviceBackend::convolve_blocks(const Convolution& args) {
-  OnHost copies(*this);
-  Convolution convolution = args;
-  const int64_t of_row = args.taps * (args.dim / args.group);
-  convolution.weights = copies.input(args.weights, (args.rows - 1) * args.weight_stride + of_row);
-  convolution.x = copies.result(args.x, args.rows * args.dim);
-  host_.convolve_blocks(convolution);
+  const Timer timer(*this, "convolution");
+  ops_.convolve_blocks(args);
 }
 
 void DeviceBackend::rotate_and_store(const Attention& attention, const RowPlaces& places) {
@@ -325,15 +300,13 @@ void DeviceBackend::attend(const Attention& attention, std::span<const Attention
 }
 
 void DeviceBackend::read_entries(const Entries& entries, FloatAddress y) {
-  OnHost copies(*this);
-  const KvShape& shape = entries.cache->shape();
-  const KvHeads heads = shape.heads(entries.layers.begin);
-  const int64_t parts = shape.values_are_keys ? 1 : 2;
-  const int64_t rows = std::ssize(entries.slots) * (entries.layers.end - entries.layers.begin);
-  host_.read_entries(entries, copies.result(y, rows * parts * heads.count * heads.dim));
+  const Timer timer(*this, "copies");
+  ops_.read_entries(entries, y);
 }
 
-// Layers with such steps are refused when the backend is made.
-void DeviceBackend::run(HostStep&) { OUTRIDER_CHECK(false); }
+void DeviceBackend::run(BlockStep& step) {
+  const Timer timer(*this, step.name());
+  step.run(ops_);
+}
 
 }  // namespace outrider

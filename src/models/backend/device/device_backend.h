@@ -6,14 +6,14 @@
 #include <memory>
 #include <vector>
 
+#include "models/backend/block_step.h"
 #include "models/backend/device/device_ops.h"
 #include "models/backend/host/host_backend.h"
 
 namespace outrider {
 
-// A device with its own memory: rows and cached entries lie there, and layers are launches of its kernels.
-// Single rows of tables, and steps of draft heads that have no kernel, are computed on this machine, with
-// copies of their rows.
+// A device with its own memory: rows, entries and states lie there, and layers are launches of its kernels.
+// Single rows of tables are read on this machine.
 class DeviceBackend final : public LayerBackend {
  public:
   // The device must outlive the backend. Throws std::bad_alloc when it has no room for the weights.
@@ -63,7 +63,7 @@ class DeviceBackend final : public LayerBackend {
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
   void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override;
   void read_entries(const Entries& entries, FloatAddress y) override;
-  void run(HostStep& step) override;
+  void run(BlockStep& step) override;
 
  private:
   class OnHost;

@@ -48,17 +48,6 @@ std::vector<float> numbers_of(const DeviceCase& one, const KernelTable& table, D
   return numbers_of_run(model, cache);
 }
 
-// The models without experts, latent attention and recurrent layers.
-std::vector<std::string> models_of_devices() {
-  std::vector<std::string> names;
-  for (const std::string& name : all_models()) {
-    const auto file = open_model(model_data(name));
-    EXPECT_TRUE(file.ok());
-    if (part_without_kernels(file->config).empty()) names.push_back(name);
-  }
-  return names;
-}
-
 void expect_bits_of_host(const DeviceCase& one) {
   for (const KernelTable* table : device_tables()) {
     SCOPED_TRACE(one.model + ", " + std::string(table->name) + ", " + std::string(dtype_name(one.kv_type)));
@@ -71,9 +60,7 @@ void expect_bits_of_host(const DeviceCase& one) {
 
 TEST(DeviceBackend, EveryFamilyHasTheBitsOfThisMachine) {
   if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
-  const auto names = models_of_devices();
-  EXPECT_GT(names.size(), 20U);
-  for (const std::string& name : names) expect_bits_of_host({name, std::nullopt, DType::kF32});
+  for (const std::string& name : all_models()) expect_bits_of_host({name, std::nullopt, DType::kF32});
 }
 
 // The pages of matrices, and of the table of embeddings, that are in this machine's memory.
@@ -161,20 +148,36 @@ TEST(DeviceBackend, TooLittleMemoryIsOneLine) {
       << backend.error().message;
 }
 
-TEST(DeviceBackend, PartsWithoutKernelsAreRefusedByName) {
+// A model of each kind of layer.
+TEST(DeviceBackend, EveryTypeOfWeightsInEveryKindOfLayer) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const DType types[] = {DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0};
+  size_t turn = 0;
+  for (const char* name : {"mixtral", "gpt_oss", "deepseek_v3", "lfm2", "qwen3_next"}) {
+    for (const DType entries : {DType::kBF16, DType::kQ8_0})
+      expect_bits_of_host({name, types[turn++ % std::size(types)], entries});
+  }
+}
+
+TEST(DeviceBackend, ExpertsOfSeveralTypesAreRefused) {
   if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   ThreadPool pool(1);
-  for (const auto& [name, part] :
-       {std::pair("mixtral", "experts"), {"deepseek_v2", "latent"}, {"lfm2", "conv"}}) {
-    auto file = open_model(model_data(name));
-    ASSERT_TRUE(file.ok());
-    EmulatedDevice device({});
-    const auto backend = make_device_backend(
-        device, file->config, {.kernels = device_tables().front(), .pool = &pool, .weights = {}},
-        [] { return Result<DecoderWeights>(DecoderWeights()); });
-    ASSERT_FALSE(backend.ok());
-    EXPECT_NE(backend.error().message.find(part), std::string::npos) << backend.error().message;
-  }
+  auto file = open_model(model_data("mixtral"));
+  ASSERT_TRUE(file.ok());
+  const ModelOptions options{.kernels = device_tables().front(), .pool = &pool, .weights = {}};
+  const auto load = [&] {
+    auto weights = load_decoder_weights(*file, options);
+    if (weights.ok()) {
+      const WeightList list = weights->list();
+      const_cast<Projection*>(list.stacks.front().back())->parts.front().dtype = DType::kQ8_0;
+    }
+    return weights;
+  };
+  EmulatedDevice device({});
+  const auto backend = make_device_backend(device, file->config, options, load);
+  ASSERT_FALSE(backend.ok());
+  EXPECT_NE(backend.error().message.find("all experts of a layer in one type"), std::string::npos)
+      << backend.error().message;
 }
 
 TEST(DeviceBackend, OtherTablesAreRefused) {

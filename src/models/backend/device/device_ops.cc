@@ -11,16 +11,6 @@ namespace {
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kRowsOfTile = simt::kTileRows;
 
-template <typename T>
-simt::Rows<T> rows_at(FloatAddress address, int64_t count) {
-  return {reinterpret_cast<T*>(address.address()), count};
-}
-
-template <typename T>
-simt::Rows<T> rows_of(const DeviceBuffer& buffer) {
-  return {reinterpret_cast<T*>(buffer.address()), buffer.bytes() / static_cast<int64_t>(sizeof(T))};
-}
-
 int64_t panels_of(int64_t features) { return (features + simt::kPanelFeatures - 1) / simt::kPanelFeatures; }
 int padded_rows(int64_t rows) {
   return static_cast<int>((rows + kRowsOfTile - 1) / kRowsOfTile * kRowsOfTile);
@@ -65,12 +55,15 @@ DeviceOps::DeviceOps(Device& device)
       codes_(device),
       scales_(device),
       sums_(device),
+      copied_(device),
       rotations_(device),
       factors_(device),
       slots_(device),
       entries_(device),
       pages_(device),
-      tails_(device) {}
+      tails_(device),
+      listed_rows_(device),
+      column_places_(device) {}
 
 simt::GroupedInputs DeviceOps::pack_groups(FloatAddress x, int64_t rows, int64_t k) {
   const int padded = padded_rows(rows);
@@ -167,34 +160,33 @@ void DeviceOps::upload(const Projection& projection) {
   for (const PackedMatrix& part : projection.parts) weights_.matrix(part);
 }
 
+void DeviceOps::multiply(const Product& product) {
+  switch (product.matrix.form) {
+    case WeightForm::kChannels:
+      return multiply_channels(product, pack_channels(product.x, product.rows, product.part.k));
+    case WeightForm::kF32:
+      return multiply_plain<simt::F32Weights>(product, KernelName::kF32Rows);
+    case WeightForm::kF16:
+      return multiply_plain<simt::F16Weights>(product, KernelName::kF16Rows);
+    case WeightForm::kBF16:
+      return multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16Rows);
+    default:
+      return multiply_groups(product, pack_groups(product.x, product.rows, product.part.k));
+  }
+}
+
 void DeviceOps::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
   if (rows == 0) return;
   int64_t column = 0;
   for (const PackedMatrix& part : projection.parts) {
-    const Product product{.matrix = weights_.matrix(part),
-                          .part = part,
-                          .x = x,
-                          .y = y + column,
-                          .rows = rows,
-                          .y_stride = projection.n,
-                          .y_count = rows * projection.n - column};
+    multiply({.matrix = weights_.matrix(part),
+              .part = part,
+              .x = x,
+              .y = y + column,
+              .rows = rows,
+              .y_stride = projection.n,
+              .y_count = rows * projection.n - column});
     column += part.n;
-    switch (product.matrix.form) {
-      case WeightForm::kChannels:
-        multiply_channels(product, pack_channels(x, rows, part.k));
-        break;
-      case WeightForm::kF32:
-        multiply_plain<simt::F32Weights>(product, KernelName::kF32Rows);
-        break;
-      case WeightForm::kF16:
-        multiply_plain<simt::F16Weights>(product, KernelName::kF16Rows);
-        break;
-      case WeightForm::kBF16:
-        multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16Rows);
-        break;
-      default:
-        multiply_groups(product, pack_groups(x, rows, part.k));
-    }
   }
   if (projection.bias.empty()) return;
   const simt::Weights<float> bias = weights_.numbers(projection.bias);
@@ -402,7 +394,8 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
       .chunk = static_cast<int>(shape.chunk),
       .scale = shape.scale,
       .softcap = shape.softcap};
-  launch_items(kernel, args, std::ssize(rows) * shape.head_count);
+  const int64_t slices = (shape.head_dim + simt::kWarpOutputs - 1) / simt::kWarpOutputs;
+  launch_items(kernel, args, std::ssize(rows) * shape.head_count * slices);
 }
 
 void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,

@@ -8,8 +8,10 @@
 #include "device/device.h"
 #include "device_kernels/kernel_names.h"
 #include "kv/device_pages.h"
+#include "models/backend/device/device_views.h"
 #include "models/backend/device/device_weights.h"
 #include "models/backend/layer_backend.h"
+#include "models/backend/shared_objects.h"
 
 namespace outrider {
 
@@ -38,11 +40,57 @@ class DeviceOps {
  public:
   explicit DeviceOps(Device& device);
 
+  // For steps of blocks.
+  Device& device() { return device_; }
+  DeviceWeights& weights() { return weights_; }
+  // The object that all blocks of a kind share, made of `args` when it is first wanted.
+  template <typename Shared, typename... Args>
+  Shared& shared(Args&&... args) {
+    return shared_.of<Shared>(std::forward<Args>(args)...);
+  }
+  template <typename Args>
+  void launch(KernelName kernel, const Args& args, const LaunchShape& shape) {
+    OUTRIDER_CHECK(device_kernel(kernel).args_bytes == sizeof(args));
+    device_.launch(device_kernel(kernel), &args, shape);
+  }
+  // A warp for each item.
+  template <typename Args>
+  void launch_items(KernelName kernel, const Args& args, int64_t items) {
+    constexpr int kWarps = 4;
+    if (items > 0)
+      launch(kernel, args, {.blocks = static_cast<int>((items + kWarps - 1) / kWarps), .warps = kWarps});
+  }
+  // A warp for each 32 numbers of each row.
+  template <typename Args>
+  void launch_rows(KernelName kernel, const Args& args, int64_t rows, int64_t dim) {
+    launch_items(kernel, args, rows * ((dim + simt::kWarp - 1) / simt::kWarp));
+  }
+
   // Brings the matrices to the device, where they would else come with their first product.
   void upload(const Projection& projection);
+  void upload(std::span<const Projection* const> stack);
 
   // y[rows, n] = x[rows, k] W' + bias
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
+  // y[rows, part.n] = x[rows, part.k] W', rows of y being y_stride apart
+  struct Product {
+    const UploadedMatrix& matrix;
+    const PackedMatrix& part;
+    FloatAddress x, y;
+    int64_t rows;
+    int64_t y_stride;
+    int64_t y_count;  // numbers from y on
+  };
+  void multiply(const Product& product);
+  // y[8 * tiles, n] = x[8 * tiles, k] W' + bias, with the projection that the list names for each tile of
+  // eight rows. Tiles of an entry below 0 stay as they are.
+  struct StackedProduct {
+    std::span<const Projection* const> stack;  // of one shape
+    simt::Rows<const int> list;                // [tiles]
+    FloatAddress x, y;
+    int64_t tiles;
+  };
+  void project_stacked(const StackedProduct& product);
 
   // x += delta where there is one, and y = norm(x), of parts of rows.
   struct NormOfParts {
@@ -66,37 +114,43 @@ class DeviceOps {
   };
   void run(KernelName kernel, const Elementwise& args);
 
+  void copy(const LayerBackend::RowCopy& copy);
+  void copy_strided(const LayerBackend::StridedCopy& copy);
+  // x[i] *= factors[rows[i]]
+  void multiply_rows(const LayerBackend::RowProduct& args);
+  void add_silu(const LayerBackend::AddSilu& args);
+  void average(const LayerBackend::Means& args);
+  // Columns without a place have the number of the base; without a base they are -infinity.
+  void place_columns(const LayerBackend::Columns& args, FloatAddress base);
+  void convolve_blocks(const LayerBackend::Convolution& args);
+  void read_entries(const LayerBackend::Entries& entries, FloatAddress y);
+
   void rotate_and_store(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places);
   void attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows, FloatAddress y);
 
  private:
-  template <typename Args>
-  void launch(KernelName kernel, const Args& args, const LaunchShape& shape) {
-    OUTRIDER_CHECK(device_kernel(kernel).args_bytes == sizeof(args));
-    device_.launch(device_kernel(kernel), &args, shape);
-  }
-  // A warp for each item.
-  template <typename Args>
-  void launch_items(KernelName kernel, const Args& args, int64_t items) {
-    constexpr int kWarps = 4;
-    launch(kernel, args, {.blocks = static_cast<int>((items + kWarps - 1) / kWarps), .warps = kWarps});
-  }
-
-  // One matrix of a projection.
-  struct Product {
-    const UploadedMatrix& matrix;
-    const PackedMatrix& part;
-    FloatAddress x, y;
-    int64_t rows;
-    int64_t y_stride;
-    int64_t y_count;  // numbers from y on
-  };
   simt::GroupedInputs pack_groups(FloatAddress x, int64_t rows, int64_t k);
   simt::ChannelInputs pack_channels(FloatAddress x, int64_t rows, int64_t k);
   void multiply_groups(const Product& product, const simt::GroupedInputs& x);
   void multiply_channels(const Product& product, const simt::ChannelInputs& x);
   template <typename Numbers>
   void multiply_plain(const Product& product, KernelName kernel);
+
+  // One matrix of each projection of a stack.
+  struct StackedPart {
+    const UploadedStack& stack;
+    const PackedMatrix& part;
+    simt::Rows<const int> list;
+    FloatAddress x, y;
+    int64_t tiles;
+    int64_t y_stride;
+    int64_t y_count;
+  };
+  void multiply_stacked(const StackedPart& part);
+  template <typename Args>
+  void launch_stacked(KernelName kernel, const StackedPart& part, const Args& product, int shared_bytes);
+  template <typename Numbers>
+  void multiply_plain_stacked(const StackedPart& part, KernelName kernel);
 
   void normalize_heads(const LayerBackend::Attention& attention, std::span<const float> norm, FloatAddress x,
                        int64_t heads, int64_t rows);
@@ -108,14 +162,18 @@ class DeviceOps {
   };
   void store(const LayerBackend::Attention& attention, const Stored& args);
   template <typename Cached>
+  void read_cached(const LayerBackend::Entries& entries, FloatAddress y, KernelName kernel);
+  template <typename Cached>
   void attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
                      FloatAddress y, KernelName kernel);
 
   Device& device_;
   DeviceWeights weights_;
+  SharedObjects shared_;
   DeviceBuffer codes_, scales_, sums_;  // of packed inputs
+  DeviceBuffer copied_;                 // rows on their way within one place
   UploadedList<float> rotations_, factors_;
-  UploadedList<int> slots_, entries_, pages_, tails_;
+  UploadedList<int> slots_, entries_, pages_, tails_, listed_rows_, column_places_;
 };
 
 }  // namespace outrider

@@ -1,9 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/backend/device/device_weights.h"
 
+#include <array>
+
 #include "base/check.h"
 
 namespace outrider {
+
+namespace {
+
+// Copies lists of several matrices, which have one length each, one after the other.
+class Copies {
+ public:
+  Copies(Device& device, std::vector<DeviceBuffer>& memory, int64_t matrices)
+      : device_(device), memory_(memory), matrices_(matrices) {}
+
+  // Copies the list of this matrix; returns all lists.
+  template <typename T>
+  simt::Weights<T> put(size_t list, const std::vector<T>& numbers) {
+    if (numbers.empty()) return {nullptr, 0};
+    const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(T));
+    DeviceAddress& begin = begins_[list];
+    if (matrix_ == 0) begin = memory_.emplace_back(device_, matrices_ * bytes).address();
+    device_.upload(std::as_bytes(std::span(numbers)), begin + static_cast<DeviceAddress>(matrix_ * bytes));
+    return {reinterpret_cast<const T*>(begin), matrices_ * std::ssize(numbers)};
+  }
+  void next() { ++matrix_; }
+
+ private:
+  Device& device_;
+  std::vector<DeviceBuffer>& memory_;
+  int64_t matrices_;
+  int64_t matrix_ = 0;
+  std::array<DeviceAddress, 4> begins_ = {};
+};
+
+}  // namespace
 
 template <typename T>
 simt::Weights<T> DeviceWeights::upload(std::span<const T> numbers) {
@@ -13,23 +45,47 @@ simt::Weights<T> DeviceWeights::upload(std::span<const T> numbers) {
   return {reinterpret_cast<const T*>(buffer.address()), std::ssize(numbers)};
 }
 
+UploadedStack DeviceWeights::upload_stack(std::span<const PackedMatrix* const> matrices) {
+  UploadedStack stack{.count = static_cast<int>(matrices.size())};
+  UploadedMatrix& all = stack.matrices;
+  Copies copies(device_, memory_, std::ssize(matrices));
+  for (const PackedMatrix* packed : matrices) {
+    auto made = device_matrix(*packed);
+    OUTRIDER_CHECK(made.ok());
+    all.form = made->form;
+    all.grouped = made->grouped();
+    all.channels = made->channels();
+    all.grouped.codes = copies.put(0, made->codes);
+    all.grouped.scales = copies.put(1, made->scales);
+    all.grouped.mins = copies.put(2, made->mins);
+    all.grouped.units = copies.put(3, made->units);
+    copies.next();
+  }
+  all.channels.codes = all.plain = all.grouped.codes;
+  all.channels.scales = all.grouped.units;
+  return stack;
+}
+
 const UploadedMatrix& DeviceWeights::matrix(const PackedMatrix& packed) {
   const auto [found, is_new] = matrices_.try_emplace(packed.data.data());
-  UploadedMatrix& uploaded = found->second;
-  if (!is_new) return uploaded;
-  auto made = device_matrix(packed);
-  OUTRIDER_CHECK(made.ok());
-  uploaded.form = made->form;
-  uploaded.grouped = made->grouped();
-  uploaded.grouped.codes = upload(std::span<const int32_t>(made->codes));
-  uploaded.grouped.scales = upload(std::span<const uint16_t>(made->scales));
-  uploaded.grouped.mins = upload(std::span<const uint16_t>(made->mins));
-  uploaded.grouped.units = upload(std::span<const float>(made->units));
-  uploaded.channels = made->channels();
-  uploaded.channels.codes = uploaded.grouped.codes;
-  uploaded.channels.scales = uploaded.grouped.units;
-  uploaded.plain = uploaded.grouped.codes;
-  return uploaded;
+  const PackedMatrix* const one = &packed;
+  if (is_new) found->second = upload_stack({&one, 1}).matrices;
+  return found->second;
+}
+
+const UploadedStack& DeviceWeights::stack(std::span<const PackedMatrix* const> matrices) {
+  const auto [found, is_new] = stacks_.try_emplace(matrices.front()->data.data());
+  if (is_new) found->second = upload_stack(matrices);
+  return found->second;
+}
+
+simt::Weights<float> DeviceWeights::rows(std::span<const std::span<const float>> lists) {
+  if (lists.front().empty()) return {nullptr, 0};
+  const auto [found, is_new] = rows_.try_emplace(lists.front().data());
+  if (!is_new) return found->second;
+  std::vector<float> all;
+  for (const std::span<const float> list : lists) all.insert(all.end(), list.begin(), list.end());
+  return found->second = upload(std::span<const float>(all));
 }
 
 simt::Weights<float> DeviceWeights::numbers(std::span<const float> numbers) {

@@ -20,6 +20,12 @@ struct UploadedMatrix {
   simt::Weights<int> plain = {};  // as words
 };
 
+// Matrices of one shape and form, one after the other, which the views name together.
+struct UploadedStack {
+  UploadedMatrix matrices = {};
+  int count = 0;
+};
+
 // Weights that lie in this machine's memory, and copies of them on a device, which are made when they are
 // first wanted. Weights do not move while the object lives.
 class DeviceWeights {
@@ -28,17 +34,23 @@ class DeviceWeights {
 
   // Throws std::bad_alloc when the device has no room. Precondition: the matrix is packed for vectors.
   const UploadedMatrix& matrix(const PackedMatrix& packed);
+  // The matrices have one shape and one type.
+  const UploadedStack& stack(std::span<const PackedMatrix* const> matrices);
+  // Lists of one length, one after the other. Null for no numbers.
+  simt::Weights<float> rows(std::span<const std::span<const float>> lists);
   // Null for no numbers.
   simt::Weights<float> numbers(std::span<const float> numbers);
 
  private:
   template <typename T>
   simt::Weights<T> upload(std::span<const T> numbers);
+  UploadedStack upload_stack(std::span<const PackedMatrix* const> matrices);
 
   Device& device_;
   std::vector<DeviceBuffer> memory_;
   std::map<const void*, UploadedMatrix> matrices_;
-  std::map<const void*, simt::Weights<float>> numbers_;
+  std::map<const void*, UploadedStack> stacks_;
+  std::map<const void*, simt::Weights<float>> numbers_, rows_;
 };
 
 }  // namespace outrider

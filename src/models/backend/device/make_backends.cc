@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/backend/device/make_backends.h"
 
+#include <algorithm>
 #include <new>
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "device/emulated_device.h"
 #include "device_kernels/cuda_images.h"
@@ -20,15 +21,17 @@ Error memory_error(const Device& device, std::string_view device_name, int64_t n
                         "; choose a smaller model or weight type, or leave out --device");
 }
 
-}  // namespace
-
-std::string part_without_kernels(const ModelConfig& config) {
-  for (const LayerTraits& layer : config.listed_traits(config.layer_count)) {
-    if (layer.kind != &kAttentionKind) return std::string(layer.kind->name);
-    if (layer.mlp != &kDenseMlpKind) return std::string(layer.mlp->name);
-  }
-  return {};
+// Whether a device can have the matrices of these projections one after the other.
+bool are_alike(const std::vector<const Projection*>& stack) {
+  const auto is_alike = [](const PackedMatrix& a, const PackedMatrix& b) {
+    return a.layout == b.layout && a.dtype == b.dtype && a.n == b.n && a.k == b.k;
+  };
+  return std::ranges::all_of(stack, [&](const Projection* projection) {
+    return std::ranges::equal(projection->parts, stack.front()->parts, is_alike);
+  });
 }
+
+}  // namespace
 
 Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
                                                           const ModelOptions& options,
@@ -38,13 +41,13 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
     return usage_error(device_name + " has the arithmetic of the tables avx2_portable and avx512, found " +
                        std::string(options.kernels->name) + "; choose one with --kernels");
   }
-  if (const std::string part = part_without_kernels(config); !part.empty()) {
-    return usage_error(device_name + " has no kernels for " + part + " layers, which this " + config.family +
-                       " model has; leave out --device");
-  }
   if (!options.part.is_whole() || options.streams_layers)
     return usage_error(device_name + " needs the whole network; leave out ranks and --memory");
   OUTRIDER_TRY(DecoderWeights weights, load());
+  if (!std::ranges::all_of(weights.list().stacks, are_alike)) {
+    return usage_error(device_name + " needs all experts of a layer in one type, and this " + config.family +
+                       " model has several; choose one with --weights, or leave out --device");
+  }
   const int64_t needed = weights.list().bytes();
   if (needed > device.free_bytes().value_or(needed)) return memory_error(device, device_name, needed);
   try {

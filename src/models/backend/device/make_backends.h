@@ -11,11 +11,8 @@
 
 namespace outrider {
 
-// Says by name which part of a network no device computes yet; empty: all is there.
-std::string part_without_kernels(const ModelConfig& config);
-
-// The backend of a network on a device. Errors: a part without kernels, ranks that share the network, weights
-// that are not all in memory or do not fit into the device's, a kernel table with other arithmetic than
+// The backend of a network on a device. Errors: ranks that share the network, weights that are not all in
+// memory or do not fit into the device's, experts of several types, a kernel table with other arithmetic than
 // devices have.
 Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
                                                           const ModelOptions& options,

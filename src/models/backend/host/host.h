@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
-#include <memory>
-#include <typeindex>
+#include <utility>
 
 #include "kv/state_storage.h"
+#include "models/backend/float_address.h"
 #include "models/backend/host/layer_ops.h"
-#include "models/backend/layer_backend.h"
+#include "models/backend/shared_objects.h"
 #include "models/weights/expert_stream.h"
 
 namespace outrider {
@@ -42,9 +41,7 @@ class Host {
   // The object that all blocks of a kind share, made of `args` when it is first wanted.
   template <typename Shared, typename... Args>
   Shared& shared(Args&&... args) {
-    std::shared_ptr<void>& held = shared_[std::type_index(typeid(Shared))];
-    if (!held) held = std::make_shared<Shared>(std::forward<Args>(args)...);
-    return *static_cast<Shared*>(held.get());
+    return shared_.of<Shared>(std::forward<Args>(args)...);
   }
   // From now on these names count; they must outlive it.
   void use_names(const HostNames& names) { names_ = &names; }
@@ -53,16 +50,7 @@ class Host {
   LayerOps& ops_;
   const HostNames* names_;
   ExpertStream* expert_stream_;
-  std::map<std::type_index, std::shared_ptr<void>> shared_;
-};
-
-// A step of a block that LayerBackend has no operation for. Like an operation, it names rows, weights and
-// states. A backend that has another version of a step tells the step by its type. All other backends run it
-// on this machine.
-class HostStep {
- public:
-  virtual ~HostStep() = default;
-  virtual void run(Host& host) = 0;
+  SharedObjects shared_;
 };
 
 }  // namespace outrider

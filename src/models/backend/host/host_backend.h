@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "models/backend/host/host_step.h"
+#include "models/backend/block_step.h"
+#include "models/backend/host/host.h"
 #include "models/backend/layer_backend.h"
 #include "models/decoder_weights.h"
 
@@ -58,7 +59,7 @@ class HostBackend final : public LayerBackend {
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
   void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override;
   void read_entries(const Entries& entries, FloatAddress y) override;
-  void run(HostStep& step) override { step.run(host_); }
+  void run(BlockStep& step) override { step.run(host_); }
 
   Host& host() { return host_; }
 

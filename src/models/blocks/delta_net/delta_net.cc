@@ -2,6 +2,7 @@
 #include "models/blocks/delta_net/delta_net.h"
 
 #include "models/blocks/delta_net/delta_ops.h"
+#include "models/blocks/delta_net/device_delta.h"
 #include "models/blocks/recurrent_block.h"
 
 namespace outrider {
@@ -28,6 +29,10 @@ class DeltaNet final : public RecurrentBlock {
     host.shared<DeltaOps>(traits_, epsilon_, host.ops())
         .run(weights_, plan, {rows.projected, rows.y}, states);
   }
+  void recur(DeviceOps& device, const DeviceLayerStates& states, const DeviceStateRows& rows) const override {
+    device.shared<DeviceDelta>(traits_, epsilon_, device).run(weights_, states, rows);
+  }
+  std::string_view step_name() const override { return "delta net"; }
 
  private:
   Projections projections() const override { return {weights_.input, weights_.output}; }

@@ -156,7 +156,7 @@ class DeltaShare {
                        .is_gated = false},
                       kOneWorker);
     const int64_t dim = traits_.key_dim;
-    const float epsilon = kNormEpsilon / static_cast<float>(dim);
+    const float epsilon = key_epsilon(traits_);
     kernels_.rms_norm({out, ops_.query_scale_.data(), out, 1, dim, epsilon}, kOneWorker);
     kernels_.rms_norm({out + dim, ops_.key_scale_.data(), out + dim, 1, dim, epsilon}, kOneWorker);
   }
@@ -244,11 +244,23 @@ Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const Lay
   return loader.read_vector(name + "norm.weight", delta.value_dim, net.norm);
 }
 
+std::vector<float> query_scale(const DeltaTraits& traits) {
+  return std::vector<float>(static_cast<size_t>(traits.key_dim), 1 / static_cast<float>(traits.key_dim));
+}
+
+std::vector<float> key_scale(const DeltaTraits& traits) {
+  const auto dim = static_cast<float>(traits.key_dim);
+  return std::vector<float>(static_cast<size_t>(traits.key_dim), 1 / std::sqrt(dim));
+}
+
+float key_epsilon(const DeltaTraits& traits) { return kNormEpsilon / static_cast<float>(traits.key_dim); }
+
 DeltaOps::DeltaOps(const DeltaTraits& traits, float epsilon, const LayerOps& ops)
-    : traits_(traits), epsilon_(epsilon), ops_(ops) {
-  const auto dim = static_cast<float>(traits_.key_dim);
-  query_scale_.assign(static_cast<size_t>(traits_.key_dim), 1 / dim);
-  key_scale_.assign(static_cast<size_t>(traits_.key_dim), 1 / std::sqrt(dim));
+    : traits_(traits),
+      epsilon_(epsilon),
+      ops_(ops),
+      query_scale_(query_scale(traits)),
+      key_scale_(key_scale(traits)) {
   scratch_.resize(static_cast<size_t>(ops.pool().size()));
 }
 

@@ -30,6 +30,12 @@ struct DeltaWeights {
 Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                       DeltaWeights& net);
 
+// Norms that give queries the length 1 / sqrt(key_dim), and keys the length one, as weights of RMS norms
+// [key_dim] with this epsilon.
+std::vector<float> query_scale(const DeltaTraits& traits);
+std::vector<float> key_scale(const DeltaTraits& traits);
+float key_epsilon(const DeltaTraits& traits);
+
 // The rows of a pass in one of these layers.
 struct DeltaRows {
   float* projected = nullptr;  // [rows, update_size + value_size], changed in place

@@ -27,9 +27,18 @@ Status load_expert_norms(WeightLoader& loader, const ModelConfig& config, const 
 void ExpertWeights::list(WeightList& weights) const {
   for (const Projection* projection : {&router, &dense_gate}) weights.projections.push_back(projection);
   for (const MlpWeights& expert : experts) expert.list(weights);
+  for (const auto matrices : {&MlpWeights::gate_up, &MlpWeights::down}) {
+    if (!experts.empty()) weights.stacks.push_back(stack(matrices));
+  }
   for (const Norm* norm : {&router_norm, &input_norm, &output_norm, &dense_output_norm})
     weights.norms.push_back(norm);
   for (const std::vector<float>* numbers : {&choice_bias, &scales}) weights.numbers.push_back(numbers);
+}
+
+std::vector<const Projection*> ExpertWeights::stack(Projection MlpWeights::*matrices) const {
+  std::vector<const Projection*> stack;
+  for (const MlpWeights& expert : experts) stack.push_back(&(expert.*matrices));
+  return stack;
 }
 
 int64_t ExpertWeights::bytes_of_expert() const {

@@ -24,6 +24,8 @@ struct ExpertWeights {
   std::vector<float> scales;  // [experts], factors of weights
 
   void list(WeightList& weights) const;
+  // One product of all experts.
+  std::vector<const Projection*> stack(Projection MlpWeights::*matrices) const;
   int64_t bytes_of_expert() const;  // mean over the experts
   // How shards divide the products of every expert alike; empty: one has all.
   const ProductCut& cut() const { return experts.front().down.cut; }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/blocks/dense_mlp/dense_mlp.h"
+#include "models/blocks/experts/device_experts.h"
 #include "models/blocks/experts/expert_ops.h"
 
 namespace outrider {
@@ -38,6 +39,9 @@ class Experts final : public Block {
 
   const ExpertWeights& weights() const { return weights_; }
   int64_t layer() const { return layer_; }
+  DeviceExperts& ops(DeviceOps& device) const {
+    return device.shared<DeviceExperts>(traits_, mlp_, hidden_size_, device);
+  }
   ExpertOps& ops(Host& host) const { return host.shared<ExpertOps>(traits_, mlp_, hidden_size_, host.ops()); }
 
  private:
@@ -54,9 +58,10 @@ class Experts final : public Block {
 };
 
 // y = the experts of each row, weighted and added.
-struct ExpertStep final : HostStep {
+struct ExpertStep final : BlockStep {
   explicit ExpertStep(const Experts& block) : block(block) {}
 
+  std::string_view name() const override { return "experts"; }
   void run(Host& host) override {
     const Experts& own = host.own(block);
     ExpertOps& ops = own.ops(host);
@@ -64,12 +69,15 @@ struct ExpertStep final : HostStep {
             {host.expert_stream(), own.layer()});
     chosen = ops.chosen();
   }
+  void run(DeviceOps& device) override {
+    block.ops(device).run(block.weights(), {.router = router, .x = x, .y = y, .count = rows});
+  }
 
   const Experts& block;
   FloatAddress router, x;  // [rows, hidden_size], of the router and of the experts
   FloatAddress y;
   int64_t rows = 0;
-  int64_t chosen = 0;  // experts that some row chose
+  int64_t chosen = 0;  // experts that some row chose; 0 where a device does not tell
 };
 
 std::vector<int64_t> Experts::scratch() const {

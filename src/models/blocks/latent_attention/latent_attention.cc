@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks/latent_attention/latent_attention.h"
 
+#include "models/blocks/latent_attention/device_latent.h"
 #include "models/blocks/latent_attention/latent_ops.h"
 
 namespace outrider {
@@ -36,6 +37,7 @@ class LatentAttention final : public Block {
   void run(BlockPass& pass, const BlockRows& rows) const override;
 
   const LatentWeights& weights() const { return weights_; }
+  DeviceLatent& ops(DeviceOps& device) const { return device.shared<DeviceLatent>(traits_, heads_, device); }
   LatentOps& ops(Host& host) const { return host.shared<LatentOps>(traits_, heads_, host.ops()); }
 
  private:
@@ -47,14 +49,16 @@ class LatentAttention final : public Block {
 };
 
 // Queries and the entry of every row, from the input of attention.
-struct LatentQueries final : HostStep {
+struct LatentQueries final : BlockStep {
   LatentQueries(const LatentAttention& block, FloatAddress input, FloatAddress qkv, int64_t rows)
       : block(block), input(input), qkv(qkv), rows(rows) {}
 
+  std::string_view name() const override { return "queries of latent attention"; }
   void run(Host& host) override {
     const LatentAttention& own = host.own(block);
     own.ops(host).make_queries(own.weights(), host.at(input), host.at(qkv), rows);
   }
+  void run(DeviceOps& device) override { block.ops(device).make_queries(block.weights(), input, qkv, rows); }
 
   const LatentAttention& block;
   FloatAddress input, qkv;
@@ -62,14 +66,16 @@ struct LatentQueries final : HostStep {
 };
 
 // The values of every head, from what it attended to.
-struct LatentValues final : HostStep {
+struct LatentValues final : BlockStep {
   LatentValues(const LatentAttention& block, FloatAddress attended, FloatAddress y, int64_t rows)
       : block(block), attended(attended), y(y), rows(rows) {}
 
+  std::string_view name() const override { return "values of latent attention"; }
   void run(Host& host) override {
     const LatentAttention& own = host.own(block);
     own.ops(host).read_values(own.weights(), host.at(attended), host.at(y), rows);
   }
+  void run(DeviceOps& device) override { block.ops(device).read_values(block.weights(), attended, y, rows); }
 
   const LatentAttention& block;
   FloatAddress attended, y;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace outrider {
 namespace {
 
 constexpr Worker kByItself{0, 1};
-constexpr float kVectorEpsilon = 1e-6F;  // of the norms of latent vectors, whatever other norms have
 
 // Neighbouring pairs become two halves, which is the order that RoPE turns.
 void split_pairs(const float* pairs, int64_t dim, float* halves) {
@@ -24,7 +24,10 @@ void LatentWeights::list(WeightList& list) const {
   for (const Projection* projection : {&query_down, &queries, &entry, &output})
     list.projections.push_back(projection);
   for (const auto* heads : {&keys, &values}) {
-    for (const Projection& head : *heads) list.projections.push_back(&head);
+    std::vector<const Projection*> stack;
+    for (const Projection& head : *heads) stack.push_back(&head);
+    list.projections.insert(list.projections.end(), stack.begin(), stack.end());
+    if (!stack.empty()) list.stacks.push_back(std::move(stack));
   }
   for (const auto* numbers : {&query_norm, &entry_norm}) list.numbers.push_back(numbers);
 }
@@ -109,7 +112,7 @@ void LatentOps::make_queries(const LatentWeights& weights, const float* input, f
   ops_.project(weights.entry, input, entries_.data(), rows);
   if (weights.query_down.n != 0) {
     ops_.project(weights.query_down, input, query_vector_.data(), rows);
-    ops_.normalize(query_vector_.data(), weights.query_norm, query_vector_.data(), rows, kVectorEpsilon);
+    ops_.normalize(query_vector_.data(), weights.query_norm, query_vector_.data(), rows, kLatentEpsilon);
     vector = query_vector_.data();
   }
   ops_.project(weights.queries, vector, queries_.data(), rows);
@@ -142,7 +145,7 @@ void LatentOps::make_entries(const LatentWeights& weights, float* qkv, int64_t r
     float* out = qkv + (row * (heads_ + 1) + heads_) * entry_size;
     split_pairs(entry + traits_.rank, traits_.rope_dim, out);
     ops_.kernels().rms_norm(
-        {entry, weights.entry_norm.data(), out + traits_.rope_dim, 1, traits_.rank, kVectorEpsilon},
+        {entry, weights.entry_norm.data(), out + traits_.rope_dim, 1, traits_.rank, kLatentEpsilon},
         kByItself);
   }
 }

@@ -12,6 +12,8 @@
 
 namespace outrider {
 
+inline constexpr float kLatentEpsilon = 1e-6F;  // of the norms of latent vectors, whatever other norms have
+
 // The projections of latent attention (LatentTraits). The matrices that make keys and values of the cached
 // vector are applied to queries and to what was attended to instead, so that no key and no value of a head is
 // ever made.

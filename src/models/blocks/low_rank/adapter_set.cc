@@ -52,7 +52,7 @@ Result<int32_t> AdapterSet::add(const AdapterFile& file) {
   return static_cast<int32_t>(free - adapters_.begin());
 }
 
-Result<PackedUpdates> AdapterSet::pack(std::span<const Placed> placed) const {
+Result<std::shared_ptr<const PackedUpdates>> AdapterSet::pack(std::span<const Placed> placed) const {
   PackedUpdates packed;
   std::vector<TensorView> parts;
   int64_t rank = 0;
@@ -65,7 +65,7 @@ Result<PackedUpdates> AdapterSet::pack(std::span<const Placed> placed) const {
     rank += one.update->a.rows();
   }
   OUTRIDER_TRY(packed.a, pack_matrix(parts));
-  return packed;
+  return std::make_shared<const PackedUpdates>(std::move(packed));
 }
 
 // Numbers of 16 bits stay so where the products read them exactly, with inputs and sums in f32.
@@ -86,16 +86,16 @@ Result<PackedMatrix> AdapterSet::pack_matrix(std::span<const TensorView> parts) 
 
 void AdapterSet::remove(int32_t adapter) { adapters_[static_cast<size_t>(adapter)].clear(); }
 
-const PackedUpdates* AdapterSet::updates(int32_t adapter, const Projection& product) const {
+std::shared_ptr<const PackedUpdates> AdapterSet::updates(int32_t adapter, const Projection& product) const {
   const Adapter& updates = adapters_[static_cast<size_t>(adapter)];
   const auto found = updates.find(&product);
-  return found == updates.end() ? nullptr : &found->second;
+  return found == updates.end() ? nullptr : found->second;
 }
 
 int64_t AdapterSet::bytes() const {
   int64_t bytes = 0;
   for (const Adapter& adapter : adapters_) {
-    for (const auto& [product, updates] : adapter) bytes += updates.bytes();
+    for (const auto& [product, updates] : adapter) bytes += updates->bytes();
   }
   return bytes;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,11 +45,11 @@ class AdapterSet {
   void remove(int32_t adapter);
 
   // The updates of a product by an adapter; null: it does not change the product.
-  const PackedUpdates* updates(int32_t adapter, const Projection& product) const;
+  std::shared_ptr<const PackedUpdates> updates(int32_t adapter, const Projection& product) const;
   int64_t bytes() const;  // of all adapters
 
  private:
-  using Adapter = std::map<const Projection*, PackedUpdates>;
+  using Adapter = std::map<const Projection*, std::shared_ptr<const PackedUpdates>>;
   struct Place {
     const Projection* product = nullptr;
     int64_t first_output = 0;
@@ -58,7 +59,7 @@ class AdapterSet {
     const LowRankUpdate* update = nullptr;
     int64_t first_output = 0;
   };
-  Result<PackedUpdates> pack(std::span<const Placed> placed) const;
+  Result<std::shared_ptr<const PackedUpdates>> pack(std::span<const Placed> placed) const;
   Result<PackedMatrix> pack_matrix(std::span<const TensorView> parts) const;
 
   const KernelTable& kernels_;

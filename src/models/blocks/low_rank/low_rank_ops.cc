@@ -23,7 +23,7 @@ int64_t LowRankOps::list_tasks(const Product& product, size_t round) {
   for (const AdaptedRows& rows : product.rows) {
     if (round >= rows.adapters.size()) continue;
     const ScaledAdapter& adapter = rows.adapters[round];
-    const PackedUpdates* updates = product.adapters.updates(adapter.adapter, product.projection);
+    const PackedUpdates* updates = product.adapters.updates(adapter.adapter, product.projection).get();
     if (updates == nullptr) continue;
     operations += rows.count * updates->operations();
     for (int64_t at = 0; at < rows.count; at += kTaskRows) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kv/kv_cache.h"
-#include "models/backend/host/host_step.h"
+#include "models/backend/host/host.h"
 #include "models/blocks/low_rank/adapter_set.h"
 
 namespace outrider {
@@ -67,17 +67,6 @@ class LowRankOps {
   Scratch outputs_;  // [workers, numbers]
   Scratch packed_;   // [workers, numbers]
   int64_t output_stride_ = 0, packed_stride_ = 0;
-};
-
-struct LowRankStep final : HostStep {
-  void run(Host& host) override {
-    host.shared<LowRankOps>(host.ops()).run({*adapters, *projection, rows, host.at(x), host.at(y)});
-  }
-
-  const AdapterSet* adapters = nullptr;
-  const Projection* projection = nullptr;
-  std::span<const AdaptedRows> rows;
-  FloatAddress x, y;
 };
 
 }  // namespace outrider

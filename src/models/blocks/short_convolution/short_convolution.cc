@@ -3,6 +3,7 @@
 
 #include "models/blocks/recurrent_block.h"
 #include "models/blocks/short_convolution/convolution_ops.h"
+#include "models/blocks/short_convolution/device_convolution.h"
 
 namespace outrider {
 namespace {
@@ -26,6 +27,10 @@ class ShortConvolution final : public RecurrentBlock {
   void recur(Host& host, const StatePlan& plan, const Rows& rows, const LayerStates& states) const override {
     convolve(host.ops(), weights_, plan, {rows.projected, rows.y, rows.count}, states);
   }
+  void recur(DeviceOps& device, const DeviceLayerStates& states, const DeviceStateRows& rows) const override {
+    convolve(device, weights_, states, rows);
+  }
+  std::string_view step_name() const override { return "short convolution"; }
 
  private:
   Projections projections() const override { return {weights_.input, weights_.output}; }

@@ -6,23 +6,68 @@
 #include <cstring>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 
 namespace outrider {
+namespace {
+
+// Runs a list as calls of a device.
+class CalledList final : public LoadedList {
+ public:
+  CalledList(Device& device, DeviceList list) : device_(device), list_(std::move(list)) {}
+  void run() override { run_entries(list_, *this); }
+
+  void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
+    device_.launch(kernel, args, shape);
+  }
+  void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) { device_.copy(from, to, bytes); }
+  void fill(DeviceAddress to, std::byte value, int64_t bytes) { device_.fill(to, value, bytes); }
+  int32_t word_at(DeviceAddress address) {
+    int32_t word = 0;
+    device_.download(address, std::as_writable_bytes(std::span(&word, 1)));
+    return word;
+  }
+
+ private:
+  Device& device_;
+  DeviceList list_;
+};
+
+}  // namespace
 
 DeviceAddress ComparedDevice::allocate(int64_t bytes) {
   const DeviceAddress address = tested_.allocate(bytes);
-  allocations_[address] = {oracle_.allocate(bytes), bytes};
+  allocations_[address] = {.emulated = oracle_.allocate(bytes), .bytes = bytes};
   tested_.fill(address, std::byte{0xFF}, bytes);  // as the emulation's
   return address;
 }
 
 void ComparedDevice::release(DeviceAddress memory) {
   if (memory == 0) return;
+  forget(memory);
+  tested_.release(memory);
+}
+
+void ComparedDevice::forget(DeviceAddress memory) {
   oracle_.release(emulated(memory));
   allocations_.erase(memory);
-  tested_.release(memory);
+}
+
+MappedMemory ComparedDevice::allocate_mapped(int64_t bytes) {
+  const MappedMemory memory = tested_.allocate_mapped(bytes);
+  allocations_[memory.device] = {.emulated = oracle_.allocate(bytes), .bytes = bytes, .host = memory.host};
+  return memory;
+}
+
+void ComparedDevice::release_mapped(const MappedMemory& memory) {
+  forget(memory.device);
+  tested_.release_mapped(memory);
+}
+
+Result<std::unique_ptr<LoadedList>> ComparedDevice::load(DeviceList list) {
+  return std::unique_ptr<LoadedList>(std::make_unique<CalledList>(*this, std::move(list)));
 }
 
 ComparedDevice::Allocation ComparedDevice::allocation_of(DeviceAddress address) const {
@@ -72,6 +117,9 @@ void ComparedDevice::launch(const DeviceKernel& kernel, const void* args, const 
     const Allocation found = allocation_of(address);
     if (found == allocations_.end()) continue;
     named.insert(found->first);
+    const Twin& twin = found->second;
+    if (twin.host != nullptr)  // the host may have written there
+      oracle_.upload({twin.host, static_cast<size_t>(twin.bytes)}, twin.emulated);
     address = emulated(address);
     std::memcpy(translated.data() + i, &address, sizeof(address));
   }

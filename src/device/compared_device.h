@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/device_list.h"
 #include "device/emulated_device.h"
 
 namespace outrider {
@@ -35,6 +36,10 @@ class ComparedDevice final : public Device {
   void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) override;
   void fill(DeviceAddress to, std::byte value, int64_t bytes) override;
   void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) override;
+  // Its launches are compared one by one.
+  Result<std::unique_ptr<LoadedList>> load(DeviceList list) override;
+  MappedMemory allocate_mapped(int64_t bytes) override;
+  void release_mapped(const MappedMemory& memory) override;
   int64_t record_event() override { return tested_.record_event(); }
   double ms_between(int64_t first, int64_t second) override { return tested_.ms_between(first, second); }
 
@@ -45,12 +50,14 @@ class ComparedDevice final : public Device {
   struct Twin {
     DeviceAddress emulated = 0;
     int64_t bytes = 0;
+    const std::byte* host = nullptr;  // of mapped memory
   };
   using Allocation = std::map<DeviceAddress, Twin>::const_iterator;
 
   // The allocation that the address lies in, or the end.
   Allocation allocation_of(DeviceAddress address) const;
   DeviceAddress emulated(DeviceAddress address) const;
+  void forget(DeviceAddress memory);
   void compare(const Twin& twin, DeviceAddress address, Comparison& comparison);
 
   Device& tested_;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "device/cuda_list.h"
 
 namespace outrider {
 namespace {
@@ -58,14 +60,17 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver,
                           ", expected 8.0 or later");
   }
   std::unique_ptr<CudaDevice> opened(new CudaDevice(driver, name.data(), capability, context));
-  OUTRIDER_RETURN_IF_ERROR(opened->load(fitting));
+  OUTRIDER_RETURN_IF_ERROR(opened->load_images(fitting));
   return opened;
 }
 
-Status CudaDevice::load(std::span<const CudaImage> images) {
+Status CudaDevice::load_images(std::span<const CudaImage> images) {
   for (const CudaImage& image : images) {
-    const int code = driver_.load_module(&modules_.emplace_back(), image.code);
-    if (code != 0) return resource_error("the GPU does not take the kernels: " + driver_.text_of(code));
+    CudaDriver::Handle module = nullptr;
+    const int code = driver_.load_module(&module, image.code);
+    if (code == 0) modules_.push_back(module);
+    if (code != 0 && !image.has_loops)
+      return resource_error("the GPU does not take the kernels: " + driver_.text_of(code));
   }
   return {};
 }
@@ -125,13 +130,19 @@ void CudaDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
          "cuMemsetD8");
 }
 
+CudaDriver::Handle CudaDevice::find_function(const std::string& name) const {
+  CudaDriver::Handle function = nullptr;
+  for (size_t i = 0; i < modules_.size() && function == nullptr; ++i) {
+    if (driver_.get_function(&function, modules_[i], name.c_str()) != 0) function = nullptr;
+  }
+  return function;
+}
+
 CudaDriver::Handle CudaDevice::function_of(const DeviceKernel& kernel, int shared_bytes) {
   const std::lock_guard lock(mutex_);
   CudaDriver::Handle& function = functions_[kernel.name];
   const std::string name = "outrider_" + std::string(kernel.name);
-  for (size_t i = 0; i < modules_.size() && function == nullptr; ++i) {
-    if (driver_.get_function(&function, modules_[i], name.c_str()) != 0) function = nullptr;
-  }
+  if (function == nullptr) function = find_function(name);
   if (function == nullptr) log_warning("the GPU's code has no " + name);
   OUTRIDER_CHECK(function != nullptr);
   if (shared_bytes > kUsualSharedBytes)
@@ -148,6 +159,37 @@ void CudaDevice::launch(const DeviceKernel& kernel, const void* args, const Laun
                         static_cast<unsigned>(shape.warps * kThreads), 1, 1,
                         static_cast<unsigned>(shape.shared_bytes), nullptr, arguments, nullptr),
          kernel.name);
+}
+
+Result<std::unique_ptr<LoadedList>> CudaDevice::load(DeviceList list) {
+  enter();
+  if (find_function("outrider_ContinueLoop") == nullptr)
+    return resource_error("NVIDIA's driver refuses the code of loops; update it");
+  return CudaList::make(
+      {.driver = &driver_,
+       .context = context_,
+       .function_of = [this](const DeviceKernel& kernel,
+                             int shared_bytes) { return function_of(kernel, shared_bytes); },
+       .allocate = [this](int64_t bytes) { return allocate(bytes); },
+       .release = [this](DeviceAddress memory) { release(memory); }},
+      list);
+}
+
+MappedMemory CudaDevice::allocate_mapped(int64_t bytes) {
+  enter();
+  void* memory = nullptr;
+  const int code = driver_.allocate_host(&memory, static_cast<size_t>(bytes), kCudaMappedMemory);
+  if (code == kCudaOutOfMemory) throw std::bad_alloc();
+  expect(code, "cuMemHostAlloc");
+  std::memset(memory, 0, static_cast<size_t>(bytes));
+  CudaDriver::Address address = 0;
+  expect(driver_.device_address(&address, memory, 0), "cuMemHostGetDevicePointer");
+  return {static_cast<std::byte*>(memory), static_cast<DeviceAddress>(address)};
+}
+
+void CudaDevice::release_mapped(const MappedMemory& memory) {
+  enter();
+  expect(driver_.release_host(memory.host), "cuMemFreeHost");
 }
 
 int64_t CudaDevice::record_event() {

@@ -23,6 +23,7 @@ struct CudaImage {
   int minor = 0;
   bool is_ptx = false;
   const void* code = nullptr;
+  bool has_loops = false;  // a driver without loops may refuse this code
 };
 
 // The generation of a GPU in the words of NVIDIA: an H100 has 9.0. Machine code is for one generation.
@@ -52,6 +53,9 @@ class CudaDevice final : public Device {
   void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) override;
   void fill(DeviceAddress to, std::byte value, int64_t bytes) override;
   void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) override;
+  Result<std::unique_ptr<LoadedList>> load(DeviceList list) override;
+  MappedMemory allocate_mapped(int64_t bytes) override;
+  void release_mapped(const MappedMemory& memory) override;
   int64_t record_event() override;
   double ms_between(int64_t first, int64_t second) override;
 
@@ -60,11 +64,13 @@ class CudaDevice final : public Device {
              CudaDriver::Handle context)
       : driver_(driver), model_(std::move(model)), capability_(capability), context_(context) {}
 
-  Status load(std::span<const CudaImage> images);
+  Status load_images(std::span<const CudaImage> images);
   // Ends the program with the driver's own words unless the call succeeded.
   void expect(int code, std::string_view call) const;
   // Threads have no context until one is set.
   void enter() const;
+  // Null: no image has it.
+  CudaDriver::Handle find_function(const std::string& name) const;
   CudaDriver::Handle function_of(const DeviceKernel& kernel, int shared_bytes);
 
   CudaDriver driver_;

@@ -13,9 +13,13 @@ class Library {
   bool is_open() const { return handle_ != nullptr; }
   template <typename Function>
   void find(Function& function, const char* name) {
-    void* const found = dlsym(handle_, name);
-    if (found == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
-    function = reinterpret_cast<Function>(found);
+    find_new(function, name);
+    if (function == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+  }
+  // Finds a function that older drivers lack, or null.
+  template <typename Function>
+  void find_new(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(handle_, name));
   }
   const std::string& missing() const { return missing_; }
 
@@ -60,6 +64,16 @@ Result<CudaDriver> open_cuda_driver(const char* library) {
   found.find(driver.record_event, "cuEventRecord");
   found.find(driver.wait_for_event, "cuEventSynchronize");
   found.find(driver.elapsed_ms, "cuEventElapsedTime");
+  found.find(driver.allocate_host, "cuMemHostAlloc");
+  found.find(driver.device_address, "cuMemHostGetDevicePointer_v2");
+  found.find(driver.release_host, "cuMemFreeHost");
+  found.find_new(driver.create_graph, "cuGraphCreate");
+  found.find_new(driver.destroy_graph, "cuGraphDestroy");
+  found.find_new(driver.add_node, "cuGraphAddNode_v2");
+  found.find_new(driver.create_condition, "cuGraphConditionalHandleCreate");
+  found.find_new(driver.instantiate_graph, "cuGraphInstantiateWithFlags");
+  found.find_new(driver.launch_graph, "cuGraphLaunch");
+  found.find_new(driver.destroy_ready_graph, "cuGraphExecDestroy");
   if (!found.missing().empty())
     return resource_error(std::string(library) + " lacks " + found.missing() + "; update NVIDIA's driver");
   return driver;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "device/cuda_graph.h"
 #include "outrider/result.h"
 
 namespace outrider {
@@ -42,14 +43,33 @@ struct CudaDriver {
   int (*record_event)(Handle event, Handle stream) = nullptr;
   int (*wait_for_event)(Handle event) = nullptr;
   int (*elapsed_ms)(float* ms, Handle first, Handle second) = nullptr;
+  int (*allocate_host)(void** memory, size_t bytes, unsigned flags) = nullptr;
+  int (*device_address)(Address* address, void* memory, unsigned flags) = nullptr;
+  int (*release_host)(void* memory) = nullptr;
+  // Graphs; drivers before CUDA 12.4 lack some of these.
+  int (*create_graph)(Handle* graph, unsigned flags) = nullptr;
+  int (*destroy_graph)(Handle graph) = nullptr;
+  int (*add_node)(Handle* node, Handle graph, const Handle* after, const void* edges, size_t after_count,
+                  CudaNodeParams* params) = nullptr;
+  int (*create_condition)(uint64_t* condition, Handle graph, Handle context, unsigned value,
+                          unsigned flags) = nullptr;
+  int (*instantiate_graph)(Handle* ready, Handle graph, unsigned long long flags) = nullptr;
+  int (*launch_graph)(Handle ready, Handle stream) = nullptr;
+  int (*destroy_ready_graph)(Handle ready) = nullptr;
+
+  bool has_graphs() const {
+    return create_graph && destroy_graph && add_node && create_condition && instantiate_graph &&
+           launch_graph && destroy_ready_graph;
+  }
 
   // The driver's text for an error.
   std::string text_of(int code) const;
 };
 
-inline constexpr int kCudaNoDevice = 100;   // there is a driver and no GPU
-inline constexpr int kCudaOutOfMemory = 2;  // of allocate()
-inline constexpr int kCudaMajor = 75;       // attributes of a device: its compute capability
+inline constexpr unsigned kCudaMappedMemory = 3;  // of allocate_host(): all contexts and the device see it
+inline constexpr int kCudaNoDevice = 100;         // there is a driver and no GPU
+inline constexpr int kCudaOutOfMemory = 2;        // of allocate()
+inline constexpr int kCudaMajor = 75;             // attributes of a device: its compute capability
 inline constexpr int kCudaMinor = 76;
 inline constexpr int kCudaSharedBytes = 8;  // attribute of a function: the most shared memory of a launch
 

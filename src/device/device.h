@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "outrider/result.h"
+
 namespace outrider {
 
 struct LaunchShape {
@@ -42,6 +44,23 @@ struct DeviceKernel {
 // A place in the memory of a device. Only its kernels and copies follow it.
 using DeviceAddress = uintptr_t;
 
+class DeviceList;
+
+// A list as a device has it ready. The device, and the memory that the list names, outlive it.
+class LoadedList {
+ public:
+  virtual ~LoadedList() = default;
+  // Runs the list once, after all calls before this one. It may return while the list runs; later calls of
+  // the device wait until it has run.
+  virtual void run() = 0;
+};
+
+// Memory that host and device both see, also while a list runs.
+struct MappedMemory {
+  std::byte* host = nullptr;
+  DeviceAddress device = 0;
+};
+
 // A machine with its own memory that runs kernels. Copies and launches run in the order of the calls;
 // downloads return when all before them has run. Errors of the machine end the program, as there is nothing
 // to go on with.
@@ -64,6 +83,12 @@ class Device {
   virtual void fill(DeviceAddress to, std::byte value, int64_t bytes) = 0;
 
   virtual void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) = 0;
+
+  // Error: the machine has no loops of launches, and the list has one.
+  virtual Result<std::unique_ptr<LoadedList>> load(DeviceList list) = 0;
+  // Zeros. Throws std::bad_alloc.
+  virtual MappedMemory allocate_mapped(int64_t bytes) = 0;
+  virtual void release_mapped(const MappedMemory& memory) = 0;
 
   // A moment in the order of calls.
   virtual int64_t record_event() = 0;

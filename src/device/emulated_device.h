@@ -2,16 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <future>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "device/device.h"
+#include "device/device_list.h"
 
 namespace outrider {
 
 // A device on this machine: kernels are emulated, and every fault of one ends the program. Fresh memory is
-// NaN. Each launch has other orders of blocks and warps.
+// NaN. Each launch has other orders of blocks and warps. A list runs on a thread of its own.
 class EmulatedDevice final : public Device {
  public:
   explicit EmulatedDevice(const EmulationOptions& options) : options_(options) {}
@@ -25,6 +27,9 @@ class EmulatedDevice final : public Device {
   void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) override;
   void fill(DeviceAddress to, std::byte value, int64_t bytes) override;
   void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) override;
+  Result<std::unique_ptr<LoadedList>> load(DeviceList list) override;
+  MappedMemory allocate_mapped(int64_t bytes) override;
+  void release_mapped(const MappedMemory& memory) override { release(memory.device); }
   int64_t record_event() override;
   double ms_between(int64_t first, int64_t second) override;
 
@@ -32,14 +37,25 @@ class EmulatedDevice final : public Device {
   int64_t allocated_bytes() const;
 
  private:
+  class List;
+  class Runner;
+
   // Ends the program unless the bytes lie in one allocation.
   std::byte* place_of(DeviceAddress address, int64_t bytes) const;
+  void run_list(const DeviceList& list);
+  // Returns when no list runs.
+  void settle();
+  void copy_now(DeviceAddress from, DeviceAddress to, int64_t bytes);
+  void fill_now(DeviceAddress to, std::byte value, int64_t bytes);
+  void launch_now(const DeviceKernel& kernel, const void* args, const LaunchShape& shape);
 
   EmulationOptions options_;
   mutable std::mutex mutex_;                      // of the next two
   std::map<DeviceAddress, int64_t> allocations_;  // bytes
   std::vector<double> events_;                    // milliseconds
   std::atomic<int64_t> launches_ = 0;
+  std::mutex list_mutex_;
+  std::future<void> list_;  // that runs, or ran last
 };
 
 }  // namespace outrider

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,20 @@ struct FakeCuda {
   std::vector<LaunchShape> launches = {};
   int most_shared_bytes = 0;
   int contexts_set = 0;
+
+  // A graph is a list of nodes, of which each follows the one before it.
+  struct Graph;
+  struct Node {
+    CudaNodeParams params = CudaNodeParams(CudaNodeType::kKernel);
+    std::vector<std::byte> args = {};       // of a kernel
+    std::unique_ptr<Graph> body = nullptr;  // of a loop
+    std::vector<void*> graphs = {};         // the body as the driver shows it
+  };
+  struct Graph {
+    std::vector<std::unique_ptr<Node>> nodes;
+  };
+  int graphs = 0;  // that exist, also ready ones
+  std::map<uint64_t, unsigned> conditions = {};
 };
 
 inline FakeCuda& fake_cuda() {
@@ -75,10 +90,109 @@ inline int launch(CudaDriver::Handle function, unsigned blocks, unsigned, unsign
   return kernel.emulate(kernel, arguments[0], shape, {}).empty() ? 0 : kInvalid;
 }
 
+inline int add_node(CudaDriver::Handle* node, CudaDriver::Handle graph, const CudaDriver::Handle* after,
+                    const void*, size_t after_count, CudaNodeParams* params) {
+  auto& nodes = static_cast<FakeCuda::Graph*>(graph)->nodes;
+  const bool follows = nodes.empty() ? after_count == 0 : after_count == 1 && *after == nodes.back().get();
+  if (!follows) return kInvalid;
+  FakeCuda::Node& added = *nodes.emplace_back(std::make_unique<FakeCuda::Node>());
+  if (params->type == CudaNodeType::kKernel) {
+    const auto& kernel = *static_cast<const DeviceKernel*>(params->kernel.function);
+    const auto* args = static_cast<const std::byte*>(params->kernel.arguments[0]);
+    added.args.assign(args, args + kernel.args_bytes);
+  }
+  if (params->type == CudaNodeType::kConditional) {
+    if (!fake_cuda().conditions.contains(params->conditional.condition)) return kInvalid;
+    added.body = std::make_unique<FakeCuda::Graph>();
+    added.graphs = {added.body.get()};
+    params->conditional.graphs = added.graphs.data();
+  }
+  added.params = *params;
+  return *node = &added, 0;
+}
+
+inline int run_graph(const FakeCuda::Graph& graph);
+
+inline int run_node(const FakeCuda::Node& node) {
+  const CudaNodeParams& params = node.params;
+  switch (params.type) {
+    case CudaNodeType::kKernel: {
+      const CudaKernelNode& kernel = params.kernel;
+      void* arguments[] = {const_cast<std::byte*>(node.args.data())};
+      return launch(kernel.function, kernel.blocks_x, kernel.blocks_y, kernel.blocks_z, kernel.threads_x,
+                    kernel.threads_y, kernel.threads_z, kernel.shared_bytes, nullptr, arguments, nullptr);
+    }
+    case CudaNodeType::kCopy: {
+      const CudaCopyNode& copy = params.copy;
+      if (copy.height != 1 || copy.depth != 1 || copy.context != &fake_cuda()) return kInvalid;
+      std::memcpy(reinterpret_cast<void*>(copy.to.device), reinterpret_cast<const void*>(copy.from.device),
+                  copy.width_bytes);
+      return 0;
+    }
+    case CudaNodeType::kFill: {
+      const CudaFillNode& fill = params.fill;
+      if (fill.height != 1 || fill.value_bytes != 1 || fill.context != &fake_cuda()) return kInvalid;
+      std::memset(reinterpret_cast<void*>(fill.to), static_cast<int>(fill.value), fill.width);
+      return 0;
+    }
+    case CudaNodeType::kConditional:
+      while (fake_cuda().conditions.at(params.conditional.condition) != 0) {
+        if (const int code = run_graph(*node.body); code != 0) return code;
+      }
+      return 0;
+  }
+  return kInvalid;
+}
+
+inline int run_graph(const FakeCuda::Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    if (const int code = run_node(*node); code != 0) return code;
+  }
+  return 0;
+}
+
+// The device code of ContinueLoop, see device_kernels/cuda/loop_kernels.cu.
+inline std::string continue_loop(const DeviceKernel&, const void* args, const LaunchShape&,
+                                 const EmulationOptions&) {
+  const auto& loop = *static_cast<const ContinueLoopArgs*>(args);
+  *loop.rounds = loop.is_first != 0 ? 0 : *loop.rounds + 1;
+  fake_cuda().conditions.at(loop.condition) = *loop.word != 0 && *loop.rounds < loop.limit ? 1 : 0;
+  return "";
+}
+inline constexpr DeviceKernel kContinueLoop{"ContinueLoop", sizeof(ContinueLoopArgs), continue_loop};
+
+// A ready graph is the graph itself.
+inline void add_graph_functions(CudaDriver& driver) {
+  driver.create_graph = [](CudaDriver::Handle* graph, unsigned) {
+    ++fake_cuda().graphs;
+    return *graph = new FakeCuda::Graph(), 0;
+  };
+  driver.destroy_graph = [](CudaDriver::Handle graph) {
+    --fake_cuda().graphs;
+    return delete static_cast<FakeCuda::Graph*>(graph), 0;
+  };
+  driver.add_node = add_node;
+  driver.create_condition = [](uint64_t* condition, CudaDriver::Handle, CudaDriver::Handle context, unsigned,
+                               unsigned) {
+    *condition = 7 + fake_cuda().conditions.size();
+    fake_cuda().conditions[*condition] = 0;
+    return context == &fake_cuda() ? 0 : kInvalid;
+  };
+  driver.instantiate_graph = [](CudaDriver::Handle* ready, CudaDriver::Handle graph, unsigned long long) {
+    ++fake_cuda().graphs;
+    return *ready = graph, 0;
+  };
+  driver.launch_graph = [](CudaDriver::Handle ready, CudaDriver::Handle) {
+    return run_graph(*static_cast<const FakeCuda::Graph*>(ready));
+  };
+  driver.destroy_ready_graph = [](CudaDriver::Handle) { return --fake_cuda().graphs, 0; };
+}
+
 inline int get_function(CudaDriver::Handle* function, CudaDriver::Handle module, const char* name) {
   constexpr std::string_view kPrefix = "outrider_";
   if (module != fake_cuda().images.front() || !std::string_view(name).starts_with(kPrefix)) return kInvalid;
-  const DeviceKernel* kernel = fake_cuda().kernel(std::string_view(name).substr(kPrefix.size()));
+  const std::string_view own_name = std::string_view(name).substr(kPrefix.size());
+  const DeviceKernel* kernel = own_name == kContinueLoop.name ? &kContinueLoop : fake_cuda().kernel(own_name);
   *function = const_cast<DeviceKernel*>(kernel);
   return kernel == nullptr ? kInvalid : 0;
 }
@@ -145,6 +259,18 @@ inline CudaDriver fake_cuda_driver() {
   driver.record_event = [](CudaDriver::Handle, CudaDriver::Handle) { return 0; };
   driver.wait_for_event = [](CudaDriver::Handle) { return 0; };
   driver.elapsed_ms = [](float* ms, CudaDriver::Handle, CudaDriver::Handle) { return *ms = 0.5F, 0; };
+  driver.allocate_host = [](void** memory, size_t bytes, unsigned flags) {
+    CudaDriver::Address address = 0;
+    const int code = flags == kCudaMappedMemory ? fake::allocate(&address, bytes) : fake::kInvalid;
+    return *memory = reinterpret_cast<void*>(address), code;
+  };
+  driver.device_address = [](CudaDriver::Address* address, void* memory, unsigned) {
+    return *address = reinterpret_cast<CudaDriver::Address>(memory), 0;
+  };
+  driver.release_host = [](void* memory) {
+    return fake::release(reinterpret_cast<CudaDriver::Address>(memory));
+  };
+  fake::add_graph_functions(driver);
   return driver;
 }
 

@@ -11,23 +11,26 @@
   OUTRIDER_EMBED(outrider_##list##_sm_80, #list "_kernels.sm_80.cubin"); \
   OUTRIDER_EMBED(outrider_##list##_sm_90, #list "_kernels.sm_90.cubin"); \
   OUTRIDER_EMBED(outrider_##list##_ptx_90, #list "_kernels.sm_90.ptx")
-#define OUTRIDER_IMAGES(list)                                                                     \
-  {.major = 8, .code = outrider_##list##_sm_80}, {.major = 9, .code = outrider_##list##_sm_90}, { \
-    .major = 9, .is_ptx = true, .code = outrider_##list##_ptx_90                                  \
+#define OUTRIDER_IMAGES(list, loops)                                                 \
+  {.major = 8, .code = outrider_##list##_sm_80, .has_loops = loops},                 \
+      {.major = 9, .code = outrider_##list##_sm_90, .has_loops = loops}, {           \
+    .major = 9, .is_ptx = true, .code = outrider_##list##_ptx_90, .has_loops = loops \
   }
 
 OUTRIDER_EMBED_LIST(row);
 OUTRIDER_EMBED_LIST(product);
 OUTRIDER_EMBED_LIST(block);
 OUTRIDER_EMBED_LIST(attention);
+OUTRIDER_EMBED_LIST(loop);
 
 namespace outrider {
 
 const int kCudaVersion = OUTRIDER_CUDA_VERSION;
 
 std::span<const CudaImage> cuda_images() {
-  static const CudaImage images[] = {OUTRIDER_IMAGES(row), OUTRIDER_IMAGES(product), OUTRIDER_IMAGES(block),
-                                     OUTRIDER_IMAGES(attention)};
+  static const CudaImage images[] = {OUTRIDER_IMAGES(row, false), OUTRIDER_IMAGES(product, false),
+                                     OUTRIDER_IMAGES(block, false), OUTRIDER_IMAGES(attention, false),
+                                     OUTRIDER_IMAGES(loop, true)};
   return images;
 }
 

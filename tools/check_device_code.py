@@ -20,7 +20,8 @@ MAX_CUBIN_BYTES = 12 << 20
 SKIPPED = 77
 ROUNDED = re.compile(r"^(?:add|sub|mul|fma|div|sqrt)\.rn\.f32$|^(?:add|sub|mul|div)\.rn\.f64$")
 EXACT = re.compile(r"^(?:mov|ld|st|selp|setp|abs|neg|testp|copysign|slct|set|shfl)\b.*\.f(?:32|64)$|"
-                   r"^cvt\.f64\.f32$|^cvt\.rn\.(?:f32\.f64|f64\.s32)$|^cvt(?:\.rn)?\.f32\.(?:s32|u32|f16|bf16)$|"
+                   r"^cvt\.f64\.f32$|^cvt\.rn\.(?:f32\.f64|f64\.s32|f64\.u64)$|"
+                   r"^cvt(?:\.rn)?\.f32\.(?:s32|u32|f16|bf16)$|"
                    r"^cvt\.rni?\.(?:s32|f16|bf16)\.f32$")
 CHOICE = re.compile(r"^(?:max|min)\.f32$")
 NAMES_F32 = re.compile(r"\.f32\b|\.f32x2\b|\.f64\b")

@@ -21,6 +21,7 @@ OUTRIDER_EMBED_LIST(row);
 OUTRIDER_EMBED_LIST(product);
 OUTRIDER_EMBED_LIST(block);
 OUTRIDER_EMBED_LIST(attention);
+OUTRIDER_EMBED_LIST(choice);
 OUTRIDER_EMBED_LIST(loop);
 
 namespace outrider {
@@ -28,9 +29,9 @@ namespace outrider {
 const int kCudaVersion = OUTRIDER_CUDA_VERSION;
 
 std::span<const CudaImage> cuda_images() {
-  static const CudaImage images[] = {OUTRIDER_IMAGES(row, false), OUTRIDER_IMAGES(product, false),
-                                     OUTRIDER_IMAGES(block, false), OUTRIDER_IMAGES(attention, false),
-                                     OUTRIDER_IMAGES(loop, true)};
+  static const CudaImage images[] = {OUTRIDER_IMAGES(row, false),    OUTRIDER_IMAGES(product, false),
+                                     OUTRIDER_IMAGES(block, false),  OUTRIDER_IMAGES(attention, false),
+                                     OUTRIDER_IMAGES(choice, false), OUTRIDER_IMAGES(loop, true)};
   return images;
 }
 

@@ -13,7 +13,8 @@ std::string emulate_launch(const DeviceKernel& kernel, const void* args, const L
 #define OUTRIDER_KERNEL_INFO(name, Args, ...) {#name, sizeof(simt::Args), emulate_launch},
 constexpr DeviceKernel kKernels[] = {
     OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_PRODUCT_KERNELS(OUTRIDER_KERNEL_INFO)
-        OUTRIDER_BLOCK_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_INFO)};
+        OUTRIDER_BLOCK_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_INFO)
+            OUTRIDER_CHOICE_KERNELS(OUTRIDER_KERNEL_INFO)};
 #undef OUTRIDER_KERNEL_INFO
 
 std::string emulate_launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape,
@@ -34,7 +35,9 @@ simt::EmulatedKernel emulated_kernel(KernelName name) {
 simt::EmulatedKernel kernel_of(const EmulatedKernels& kernels, KernelName name) {
   const auto place = static_cast<size_t>(name), products = static_cast<size_t>(KernelName::kPackInputs),
              blocks = static_cast<size_t>(KernelName::kChooseExperts),
-             attention = static_cast<size_t>(KernelName::kAttentionF32);
+             attention = static_cast<size_t>(KernelName::kAttentionF32),
+             choice = static_cast<size_t>(KernelName::kFindLargest);
+  if (place >= choice) return kernels.choice[place - choice];
   if (place >= attention) return kernels.attention[place - attention];
   if (place >= blocks) return kernels.blocks[place - blocks];
   return place >= products ? kernels.products[place - products] : kernels.rows[place];

@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "device_kernels/attention_kernels.h"
 #include "device_kernels/block_kernels.h"
+#include "device_kernels/choice_kernels.h"
 #include "device_kernels/product_kernels.h"
 #include "device_kernels/row_kernels.h"
 #include "device_kernels/simt/emulator.h"
@@ -18,6 +19,7 @@ namespace outrider {
 enum class KernelName : uint8_t {
   OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_PRODUCT_KERNELS(OUTRIDER_KERNEL_NAME)
       OUTRIDER_BLOCK_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_NAME)
+          OUTRIDER_CHOICE_KERNELS(OUTRIDER_KERNEL_NAME)
 };
 #undef OUTRIDER_KERNEL_NAME
 

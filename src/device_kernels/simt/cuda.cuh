@@ -81,6 +81,15 @@ SIMT void mma_s8(int (&c)[4], const int (&a)[2], const int& b) {
       : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
+SIMT uint64_t to_long(int a) { return static_cast<uint64_t>(static_cast<int64_t>(a)); }
+SIMT int low_word(uint64_t a) { return static_cast<int>(static_cast<uint32_t>(a)); }
+
+SIMT bool any_lane(bool mask) { return __any_sync(kAllLanes, mask) != 0; }
+SIMT int count_lanes(bool mask) { return __popc(__ballot_sync(kAllLanes, mask)); }
+SIMT int count_before(bool mask) {
+  return __popc(__ballot_sync(kAllLanes, mask) & ((1U << lane_id()) - 1));
+}
+
 struct Block {
   char* shared;
 
@@ -106,6 +115,14 @@ struct Loaded {
 template <>
 struct Loaded<float> {
   using Type = float;
+};
+template <>
+struct Loaded<double> {
+  using Type = double;
+};
+template <>
+struct Loaded<uint64_t> {
+  using Type = uint64_t;
 };
 template <typename T>
 struct Loaded<const T> : Loaded<T> {};

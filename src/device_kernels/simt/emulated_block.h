@@ -3,7 +3,7 @@
 // reads outside a view or too early is NaN, and what it writes there is dropped.
 #pragma once
 
-#include "device_kernels/simt/emulated_lanes.h"
+#include "device_kernels/simt/emulated_wide.h"
 #include "device_kernels/simt/fault.h"
 
 namespace outrider::simt {
@@ -57,6 +57,14 @@ struct Loaded {
 template <>
 struct Loaded<float> {
   using Type = float;
+};
+template <>
+struct Loaded<double> {
+  using Type = double;
+};
+template <>
+struct Loaded<uint64_t> {
+  using Type = uint64_t;
 };
 template <typename T>
 struct Loaded<const T> : Loaded<T> {};

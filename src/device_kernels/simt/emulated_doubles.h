@@ -23,11 +23,15 @@ struct alignas(64) Lanes<double> {
   }
   OUTRIDER_SIMT_COMPARISON(<)
   OUTRIDER_SIMT_COMPARISON(>)
+  OUTRIDER_SIMT_COMPARISON(<=)
+  OUTRIDER_SIMT_COMPARISON(>=)
   OUTRIDER_SIMT_COMPARISON(==)
 };
 #undef OUTRIDER_SIMT_COMPARISON
 
+// For plain numbers, too.
 #define OUTRIDER_SIMT_BINARY(name, op)                                      \
+  SIMT double name(double a, double b) { return a op b; }                   \
   SIMT Lanes<double> name(const Lanes<double>& a, const Lanes<double>& b) { \
     Lanes<double> r;                                                        \
     for (int l = 0; l < kWarp; ++l) r.v[l] = a.v[l] op b.v[l];              \
@@ -50,6 +54,7 @@ SIMT Lanes<double> to_double(const Lanes<int>& a) {
   return r;
 }
 // To nearest, ties to even.
+SIMT float to_float(double a) { return static_cast<float>(a); }
 SIMT Lanes<float> to_float(const Lanes<double>& a) {
   Lanes<float> r;
   for (int l = 0; l < kWarp; ++l) r.v[l] = static_cast<float>(a.v[l]);

@@ -41,6 +41,11 @@ struct alignas(64) Lanes<bool> {
     for (int l = 0; l < kWarp; ++l) r.v[l] = a.v[l] | b.v[l];
     return r;
   }
+  SIMT friend Lanes operator!(const Lanes& a) {
+    Lanes r;
+    for (int l = 0; l < kWarp; ++l) r.v[l] = ~a.v[l];
+    return r;
+  }
 };
 using Bools = Lanes<bool>;
 

@@ -6,9 +6,9 @@
 // register of a thread on the device, an array here. Plain numbers are the same in all lanes. Lanes differ
 // by selection (select) and by masks (load_if, store_if).
 //
-// Lanes of f32 have no operators. All arithmetic is by name and rounds once: fma_rn, mul_rn, add_rn, sub_rn,
-// div_rn, sqrt_rn. So no compiler can contract or reorder it, and device and emulation have equal bits. Lanes
-// of f64 are the same, without fma.
+// Lanes of f32 and f64 have no operators. All arithmetic is by name and rounds once: fma_rn (of f32), mul_rn,
+// add_rn, sub_rn, div_rn, sqrt_rn. So no compiler can contract or reorder it, and device and emulation have
+// equal bits.
 //
 // Memory is reached through views that know their size:
 // - Weights<T>: numbers that no kernel writes. Only these may be read before wait_for_previous().
@@ -37,6 +37,7 @@ namespace outrider::simt {
 using Floats = Lanes<float>;
 using Ints = Lanes<int>;
 using Doubles = Lanes<double>;
+using Longs = Lanes<uint64_t>;
 
 template <typename T>
 using Weights = Global<const T, Kind::kWeights>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device_kernels/choice/keep_likeliest.h"
+#include "device_kernels/choice/next_step.h"
 #include "device_kernels/choice/race.h"
 
 #define OUTRIDER_CHOICE_KERNELS(KERNEL)             \
@@ -10,4 +11,5 @@
   KERNEL(KeepLikeliest, ChoiceArgs, keep_likeliest) \
   KERNEL(RaceTokens, ChoiceArgs, race_tokens)       \
   KERNEL(ChooseTokens, ChoiceArgs, choose_tokens)   \
-  KERNEL(LeaveOut, LeaveOutArgs, leave_out)
+  KERNEL(LeaveOut, LeaveOutArgs, leave_out)         \
+  KERNEL(NextStep, NextStepArgs, next_step)

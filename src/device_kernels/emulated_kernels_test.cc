@@ -104,5 +104,64 @@ TEST(EmulatedKernelsTest, StoredHeads) {
   run(KernelName::kStoreQ8, simt::CachedQ8{});
 }
 
+// Rows of logits of which a third is greedy, a third a race and a third the race of what top-k keeps.
+struct ChoiceCase {
+  static constexpr int kRows = 12, kVocab = 2500, kParts = 3;
+
+  Floats logits = adversarial_floats(kRows * kVocab, 6), largest = Floats(kRows * kParts), steepness;
+  std::vector<int> modes, places = std::vector<int>(kRows, 77),
+                          largest_tokens = std::vector<int>(kRows * kParts), kept = std::vector<int>(kRows),
+                          kept_tokens = std::vector<int>(kRows * kVocab),
+                          firsts = std::vector<int>(kRows * kParts), chosen = std::vector<int>(kRows);
+  std::vector<double> limits, kept_weights = std::vector<double>(kRows * kVocab),
+                              totals = std::vector<double>(kRows),
+                              times = std::vector<double>(kRows * kParts);
+  std::vector<uint64_t> keys;
+
+  ChoiceCase() {
+    for (int row = 0; row < kRows; ++row) {
+      modes.insert(modes.end(), {1 + row % 3, 50});
+      limits.insert(limits.end(), {0.5 + row, 0.01});
+      steepness.insert(steepness.end(), {static_cast<float>(1 / (0.5 + row)), 5.0F});
+      keys.push_back(static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15);
+    }
+  }
+  simt::ChoiceArgs args() {
+    return {.logits = rows_of(std::as_const(logits)),
+            .of = {.modes = {modes.data(), std::ssize(modes)},
+                   .limits = {limits.data(), std::ssize(limits)},
+                   .steepness = {steepness.data(), std::ssize(steepness)},
+                   .keys = {keys.data(), std::ssize(keys)},
+                   .places = rows_of(std::as_const(places))},
+            .largest = rows_of(largest),
+            .largest_tokens = rows_of(largest_tokens),
+            .kept = rows_of(kept),
+            .kept_tokens = rows_of(kept_tokens),
+            .kept_weights = rows_of(kept_weights),
+            .totals = rows_of(totals),
+            .times = rows_of(times),
+            .firsts = rows_of(firsts),
+            .chosen = rows_of(chosen),
+            .rows = kRows,
+            .vocab = kVocab,
+            .stride = kVocab,
+            .parts = kParts};
+  }
+};
+
+TEST(EmulatedKernelsTest, Choices) {
+  ChoiceCase one;
+  const simt::ChoiceArgs args = one.args();
+  constexpr int kItems = ChoiceCase::kRows * ChoiceCase::kParts;
+  expect_same_bits(KernelName::kFindLargest, args, {.blocks = kItems, .warps = 1}, one.largest_tokens);
+  const LaunchShape of_rows{.blocks = ChoiceCase::kRows,
+                            .warps = simt::KeptMemory::kMostWarps,
+                            .shared_bytes = simt::KeptMemory::kBytes};
+  expect_same_bits(KernelName::kKeepLikeliest, args, of_rows, one.kept_weights);
+  expect_same_bits(KernelName::kRaceTokens, args, {.blocks = kItems, .warps = 1}, one.times);
+  expect_same_bits(KernelName::kChooseTokens, args, {.blocks = ChoiceCase::kRows, .warps = 1}, one.chosen);
+  for (const int token : one.chosen) EXPECT_TRUE(token >= 0 && token < ChoiceCase::kVocab);
+}
+
 }  // namespace
 }  // namespace outrider

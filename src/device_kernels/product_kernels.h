@@ -5,6 +5,7 @@
 #include "device_kernels/products/channel_products.h"
 #include "device_kernels/products/float_products.h"
 #include "device_kernels/products/grouped_products.h"
+#include "device_kernels/products/look_up.h"
 #include "device_kernels/products/pack_inputs.h"
 #include "device_kernels/products/stacked_products.h"
 
@@ -43,4 +44,17 @@
   KERNEL(StackedChannelRows, StackedChannelArgs, stacked<few_channel_rows>)                           \
   KERNEL(StackedF32Rows, StackedF32Args, stacked<float_rows<F32Weights>>)                             \
   KERNEL(StackedF16Rows, StackedF16Args, stacked<float_rows<F16Weights>>)                             \
-  KERNEL(StackedBf16Rows, StackedBf16Args, stacked<float_rows<Bf16Weights>>)
+  KERNEL(StackedBf16Rows, StackedBf16Args, stacked<float_rows<Bf16Weights>>)                          \
+  KERNEL(LookUpCentredNibbles, GroupedTableArgs, look_up_grouped<CentredNibbles>)                     \
+  KERNEL(LookUpMinNibbles, GroupedTableArgs, look_up_grouped<MinNibbles>)                             \
+  KERNEL(LookUpNarrowMinNibbles, GroupedTableArgs, look_up_grouped<NarrowMinNibbles>)                 \
+  KERNEL(LookUpTableNibbles, GroupedTableArgs, look_up_grouped<TableNibbles>)                         \
+  KERNEL(LookUpNarrowTableNibbles, GroupedTableArgs, look_up_grouped<NarrowTableNibbles>)             \
+  KERNEL(LookUpBytes, GroupedTableArgs, look_up_grouped<ByteCodes>)                                   \
+  KERNEL(LookUpMinBytes, GroupedTableArgs, look_up_grouped<MinBytes>)                                 \
+  KERNEL(LookUpNarrowBytes, GroupedTableArgs, look_up_grouped<NarrowBytes>)                           \
+  KERNEL(LookUpChannels, ChannelTableArgs, look_up_channel)                                           \
+  KERNEL(LookUpF32, F32TableArgs, look_up_floats<F32Weights>)                                         \
+  KERNEL(LookUpF16, F16TableArgs, look_up_floats<F16Weights>)                                         \
+  KERNEL(LookUpBf16, Bf16TableArgs, look_up_floats<Bf16Weights>)                                      \
+  KERNEL(LookUpCodes, CodeTableArgs, look_up_codes)

@@ -36,6 +36,7 @@ class Decoder final : public Model {
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
     return run(batch, cache, whole_).logits;
   }
+  FloatAddress logit_rows() override { return logits_.data(); }
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;

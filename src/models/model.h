@@ -121,6 +121,8 @@ class Model {
   // that cannot be read throw ReadFailure, ranks that have ended RankFailure. Where ranks share the model,
   // all of them run the same passes, and the first shard of the last stage has the logits and the states.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
+  // These logits in the memory of backend(); null: they do not lie there.
+  virtual FloatAddress logit_rows() { return {}; }
 
   // The backend of this model: draft heads compute with it, too. Addresses of its rows are good in all
   // backends of one kind.

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device_kernels/products/device_matrix.h"
+#include "device_kernels/products/stored_codes.h"
 #include "engine/storage_type.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
@@ -95,9 +96,11 @@ DeviceNeeds device_needs(const EngineOptions& options, const ModelFile& target) 
   DeviceNeeds needs{.context = options.context > 0 ? options.context
                                                    : default_context(options, target, {}, std::nullopt)};
   for (const auto& [name, tensor] : target.tensors) {
-    const bool is_table = name == "model.embed_tokens.weight" && !config.tied_embeddings;  // read on the host
-    if (tensor.shape.size() != 2 || is_table) continue;
-    needs.weights += device_matrix_bytes(type.value_or(tensor.dtype), tensor.rows(), tensor.cols());
+    if (tensor.shape.size() != 2) continue;
+    const bool is_table = name == "model.embed_tokens.weight" && !config.tied_embeddings;  // kept as stored
+    needs.weights += is_table
+                         ? stored_table_bytes(tensor.dtype, tensor.rows(), tensor.cols())
+                         : device_matrix_bytes(type.value_or(tensor.dtype), tensor.rows(), tensor.cols());
   }
   needs.cache = needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type));
   return needs;

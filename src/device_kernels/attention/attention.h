@@ -227,11 +227,12 @@ SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
     add_values(args, state, first_output, y);
     if ((first + kBlockEntries) % kChunkEntries == 0 || state.to == end) add_chunk(state, y, whole);
   }
+  const float total = end == 0 ? 1.0F : whole.total;  // a row without entries gets zeros
   const auto out = args.y.from(static_cast<int64_t>(item) * args.head_dim);
   SIMT_UNROLL
   for (int i = 0; i < kHeadParts; ++i) {
     const Ints d = lane_id() + Ints(first_output + i * kWarp);
-    out.store_if(d < Ints(args.head_dim), d, div_rn(whole.y[i], Floats(whole.total)));
+    out.store_if(d < Ints(args.head_dim), d, div_rn(whole.y[i], Floats(total)));
   }
 }
 

@@ -7,23 +7,26 @@
 
 namespace outrider::simt {
 
-// Loads the first `lanes` of the numbers side by side from `first` on.
+// Loads the first `lanes` of the numbers side by side from `first` on; widen() makes f32 of what is loaded.
 struct F32Weights {
   using Stored = float;
+  SIMT static Floats widen(Floats numbers) { return numbers; }
   SIMT static Floats load(const Weights<float>& weights, int64_t first, int lanes) {
     return weights.load_some(first, lanes, 0.0F);
   }
 };
 struct F16Weights {
   using Stored = uint16_t;
+  SIMT static Floats widen(Ints bits) { return from_half(bits); }
   SIMT static Floats load(const Weights<uint16_t>& weights, int64_t first, int lanes) {
-    return from_half(weights.load_some(first, lanes, 0));
+    return widen(weights.load_some(first, lanes, 0));
   }
 };
 struct Bf16Weights {
   using Stored = uint16_t;
+  SIMT static Floats widen(Ints bits) { return from_bits(bits << Ints(16)); }
   SIMT static Floats load(const Weights<uint16_t>& weights, int64_t first, int lanes) {
-    return from_bits(weights.load_some(first, lanes, 0) << Ints(16));
+    return widen(weights.load_some(first, lanes, 0));
   }
 };
 

@@ -73,7 +73,7 @@ template <typename Cached>
 struct StoreHeadsArgs {
   Rows<const float> x;                  // [rows, x_stride], the heads side by side
   Rows<typename Cached::Stored> cache;  // [slots, heads, head_dim in whole units]
-  List<int> slots;                      // [rows]
+  List<int> slots;                      // [rows]; -1: the row is stored nowhere
   int rows;
   int heads;
   int head_dim;
@@ -90,10 +90,11 @@ SIMT void store_heads(const Block& block, const StoreHeadsArgs<Cached>& args) {
   const int item = block.index() * block.warps() + block.warp();
   if (item >= args.rows * args.heads) return;
   block.wait_for_previous();
-  const int row = item / args.heads, head = item % args.heads;
+  const int row = item / args.heads, head = item % args.heads, slot = args.slots.load_one(row);
+  if (slot < 0) return;
   const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit;
   const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride + head * args.head_dim);
-  const int64_t place = static_cast<int64_t>(args.slots.load_one(row)) * args.heads + head;
+  const int64_t place = static_cast<int64_t>(slot) * args.heads + head;
   const auto out = args.cache.from(place * units * Cached::kUnitNumbers);
   for (int unit = 0; unit < units; ++unit) {
     const Ints i = lane_id() + Ints(unit * kHeadUnit);

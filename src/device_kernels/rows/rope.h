@@ -7,8 +7,9 @@ namespace outrider::simt {
 
 // Rotates pairs (i, i + rotated / 2) of the first `rotated` numbers of each head, in place.
 struct RopeArgs {
-  Rows<float> x;          // [rows, x_stride], the heads side by side
-  List<float> rotations;  // [rows, rotated]: cosines, then sines
+  Rows<float> x;                          // [rows, x_stride], the heads side by side
+  List<float> rotations;                  // [rows, rotated]: cosines, then sines
+  Rows<const int> places = {nullptr, 0};  // [rows]: which of the rotations are a row's; null: row after row
   int rows;
   int heads;
   int head_dim;
@@ -23,7 +24,8 @@ SIMT void rope(const Block& block, const RopeArgs& args) {
   block.wait_for_previous();
   const int row = item / args.heads, head = item % args.heads, half = args.rotated / 2;
   const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride + head * args.head_dim);
-  const auto rotations = args.rotations.from(static_cast<int64_t>(row) * args.rotated);
+  const int place = args.places.is_null() ? row : args.places.load_one(row);
+  const auto rotations = args.rotations.from(static_cast<int64_t>(place) * args.rotated);
   for (int first = 0; first < half; first += kWarp) {
     const Ints i = lane_id() + Ints(first);
     const Bools in = i < Ints(half);

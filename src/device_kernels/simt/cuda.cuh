@@ -163,6 +163,14 @@ struct Global {
   SIMT void store_if(bool mask, int i, Number number) const {
     if (mask) store(i, number);
   }
+  SIMT void publish(int64_t i, int number) const {
+    __threadfence_system();
+    __syncwarp();
+    if (lane_id() == 0) *static_cast<volatile T*>(data + i) = number;
+  }
+  SIMT int observe(int64_t i) const {
+    return shuffle(static_cast<int>(*static_cast<const volatile T*>(data + i)), 0);
+  }
 };
 
 template <typename T>

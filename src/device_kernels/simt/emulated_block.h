@@ -179,6 +179,17 @@ struct Global {
     }
   }
 
+  // Memory that the host maps. A number that is published comes after everything that the warp has stored; of
+  // what the host has written, observe() sees the newest.
+  SIMT void publish(int64_t i, int number) const {
+    static_assert(kKind == Kind::kRows && sizeof(T) == 4);
+    if (is_open() && holds_run(i, 1)) __atomic_store_n(data + i, number, __ATOMIC_RELEASE);
+  }
+  SIMT int observe(int64_t i) const {
+    static_assert(kKind == Kind::kRows && sizeof(T) == 4);
+    return is_open() && holds_run(i, 1) ? __atomic_load_n(data + i, __ATOMIC_ACQUIRE) : kPoison;
+  }
+
   SIMT bool contains(int64_t i) const { return i >= 0 && i < count; }
   SIMT static bool running_warp_may_read() { return kKind == Kind::kWeights || running_warp.has_waited; }
   // Notes a fault where the numbers may not be used yet.

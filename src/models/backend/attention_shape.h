@@ -12,6 +12,8 @@
 
 namespace outrider {
 
+class RotaryEmbedding;
+
 // One layer's attention as its kernels see it.
 struct AttentionShape {
   // The shape of the heads of layer `layer` that a shard has.
@@ -40,7 +42,8 @@ struct AttentionShape {
 // The rotations of the rows of a batch, [batch rows, dim], see fill_rotations; null: there are none.
 struct RowRotations {
   const float* numbers = nullptr;
-  int64_t dim = 0;  // numbers of a head that turn
+  int64_t dim = 0;                          // numbers of a head that turn
+  const RotaryEmbedding* of_all = nullptr;  // the rotations of every position
 };
 
 // The description of a row of the batch that attention reads.

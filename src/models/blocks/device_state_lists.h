@@ -37,8 +37,12 @@ struct DeviceLayerStates {
 // does not hold yet, which pass like the nodes of a chain.
 class DeviceStateLists {
  public:
-  explicit DeviceStateLists(Device& device)
-      : nodes_(device), sequences_(device), order_(device), kept_rows_(device), kept_updates_(device) {}
+  explicit DeviceStateLists(Launcher& launcher)
+      : nodes_(launcher),
+        sequences_(launcher),
+        order_(launcher),
+        kept_rows_(launcher),
+        kept_updates_(launcher) {}
 
   struct Place {
     const StateStore& store;

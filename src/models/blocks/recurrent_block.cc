@@ -23,7 +23,7 @@ struct Recurrence final : BlockStep {
   }
   void run(DeviceOps& device) override {
     const auto& numbers = dynamic_cast<const DeviceStates&>(storage);
-    auto& lists = device.shared<DeviceStateLists>(device.device());
+    auto& lists = device.shared<DeviceStateLists>(device.launcher());
     block.recur(device, lists.list(plan, {store, numbers, layer}), {projected, y, rows, width});
   }
 

@@ -44,7 +44,8 @@ void RowPositions::place(const ForwardBatch& batch) {
 
 RowRotations RowPositions::rotations(int rope) {
   if (rope == LayerTraits::kNoRope) return {};
-  return {rotations_[static_cast<size_t>(rope)].data(), ropes_[static_cast<size_t>(rope)].rotated()};
+  const RotaryEmbedding& embedding = ropes_[static_cast<size_t>(rope)];
+  return {rotations_[static_cast<size_t>(rope)].data(), embedding.rotated(), &embedding};
 }
 
 std::span<const float> RowPositions::query_factors(int rope) const {

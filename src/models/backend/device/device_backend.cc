@@ -13,11 +13,9 @@ namespace outrider {
 class DeviceBackend::Timer {
  public:
   Timer(DeviceBackend& backend, std::string_view name)
-      : backend_(backend),
-        name_(name),
-        begin_(backend.profile_ == nullptr ? 0 : backend.device_.record_event()) {}
+      : backend_(backend), name_(name), begin_(measures() ? backend.device_.record_event() : 0) {}
   ~Timer() {
-    if (backend_.profile_ == nullptr) return;
+    if (!measures()) return;
     Device& device = backend_.device_;
     backend_.profile_->add(name_, {}, device.ms_between(begin_, device.record_event()) / 1000);
   }
@@ -25,6 +23,8 @@ class DeviceBackend::Timer {
   Timer& operator=(const Timer&) = delete;
 
  private:
+  bool measures() const { return backend_.profile_ != nullptr && !backend_.ops_.records(); }
+
   DeviceBackend& backend_;
   std::string_view name_;
   int64_t begin_;
@@ -33,7 +33,9 @@ class DeviceBackend::Timer {
 // Copies of rows in this machine's memory, for one operation of the host. Results go back when it ends.
 class DeviceBackend::OnHost {
  public:
-  explicit OnHost(DeviceBackend& backend) : backend_(backend), timer_(backend, "on the host") {}
+  explicit OnHost(DeviceBackend& backend) : backend_(backend), timer_(backend, "on the host") {
+    OUTRIDER_CHECK(!backend.ops_.records());
+  }
   ~OnHost() {
     for (const Copy& copy : copies_) {
       if (copy.is_result)
@@ -80,7 +82,10 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 
 DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                              DecoderWeights weights)
-    : device_(device), ops_(device), host_(config, options, uploaded(std::move(weights))) {}
+    : device_(device),
+      ops_(device),
+      embedding_scale_(static_cast<float>(config.scales.embedding)),
+      host_(config, options, uploaded(std::move(weights))) {}
 
 DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
   const WeightList list = weights.list();
@@ -95,6 +100,7 @@ DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
       if (&part != &weights.embedding()) give_pages_back({part.data.data(), part.data.size()});
     }
   }
+  if (weights.table || !weights.lm_head.parts.empty()) ops_.upload_table(weights.embedding());
   return weights;
 }
 
@@ -110,6 +116,7 @@ FloatAddress DeviceBackend::allocate(int64_t count) {
   const DeviceAddress address =
       device_.allocate(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(float)));
   allocated_[address] = count;
+  ++moves_;
   return FloatAddress(address);
 }
 
@@ -123,10 +130,12 @@ void DeviceBackend::release(FloatAddress numbers) {
 }
 
 void DeviceBackend::write(std::span<const float> numbers, FloatAddress to) {
+  OUTRIDER_CHECK(!ops_.records());
   device_.upload(std::as_bytes(numbers), to.address());
 }
 
 std::span<const float> DeviceBackend::read(FloatAddress from, int64_t count) {
+  if (ops_.records()) return {};
   std::vector<float>& numbers = read_numbers_[from.address()];
   numbers.resize(static_cast<size_t>(count));
   device_.download(from.address(), std::as_writable_bytes(std::span(numbers)));
@@ -144,7 +153,7 @@ void DeviceBackend::copy_strided(const StridedCopy& copy) {
 }
 
 void DeviceBackend::clear(FloatAddress numbers, int64_t count) {
-  device_.fill(numbers.address(), std::byte{0}, count * static_cast<int64_t>(sizeof(float)));
+  ops_.launcher().fill(numbers.address(), std::byte{0}, count * static_cast<int64_t>(sizeof(float)));
 }
 
 // A device has the whole model.
@@ -152,8 +161,8 @@ void DeviceBackend::send_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); 
 void DeviceBackend::receive_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); }
 
 void DeviceBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
-  OnHost copies(*this);
-  host_.embed(tokens, copies.result(y, std::ssize(tokens) * weights().embedding().k));
+  const Timer timer(*this, "embedding");
+  ops_.look_up(weights().embedding(), tokens, embedding_scale_, y);
 }
 
 void DeviceBackend::add_table_rows(const TableRows& args) {

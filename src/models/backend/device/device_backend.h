@@ -13,7 +13,7 @@
 namespace outrider {
 
 // A device with its own memory: rows, entries and states lie there, and layers are launches of its kernels.
-// Single rows of tables are read on this machine.
+// Rows of tables beside the embedding are read on this machine.
 class DeviceBackend final : public LayerBackend {
  public:
   // The device must outlive the backend. Throws std::bad_alloc when it has no room for the weights.
@@ -27,6 +27,13 @@ class DeviceBackend final : public LayerBackend {
   void measure_into(PassProfile* profile) override { profile_ = profile; }
   void reserve(int64_t /*rows*/, int64_t /*logits_rows*/) override {}
   void reserve_product(const Projection& /*projection*/, int64_t /*rows*/) override {}
+
+  // From now on operations go to the end of the list, for these rows, and read() returns nothing; null: they
+  // run at once. Only networks of device_loop.h can be recorded.
+  void record(const RecordedRows* rows, DeviceList* list) { ops_.record(rows, list); }
+  // Changes whenever a list recorded before may name memory that is gone.
+  int64_t moves() const { return moves_ + ops_.moves(); }
+  Launcher& launcher() { return ops_.launcher(); }
 
   FloatAddress allocate(int64_t count) override;
   void release(FloatAddress numbers) override;
@@ -74,6 +81,8 @@ class DeviceBackend final : public LayerBackend {
 
   Device& device_;
   DeviceOps ops_;
+  float embedding_scale_;
+  int64_t moves_ = 0;
   HostBackend host_;  // has the weights that this backend shows; of matrices, only tables of rows are there
   PassProfile* profile_ = nullptr;
   std::map<uintptr_t, int64_t> allocated_;                // numbers

@@ -50,27 +50,38 @@ struct AttendedLists {
 }  // namespace
 
 DeviceOps::DeviceOps(Device& device)
-    : device_(device),
+    : launcher_(device),
       weights_(device),
       codes_(device),
       scales_(device),
       sums_(device),
       copied_(device),
-      rotations_(device),
-      factors_(device),
-      slots_(device),
-      entries_(device),
-      pages_(device),
-      tails_(device),
-      listed_rows_(device),
-      column_places_(device) {}
+      rotations_(launcher_),
+      factors_(launcher_),
+      tokens_(launcher_),
+      slots_(launcher_),
+      entries_(launcher_),
+      pages_(launcher_),
+      tails_(launcher_),
+      listed_rows_(launcher_),
+      column_places_(launcher_) {}
+
+void DeviceOps::record(const RecordedRows* rows, DeviceList* list) {
+  recorded_ = rows;
+  launcher_.record_into(list);
+}
+
+void DeviceOps::reserve(DeviceBuffer& scratch, int64_t bytes) {
+  if (bytes > scratch.bytes()) ++moves_;
+  scratch.reserve(bytes);
+}
 
 simt::GroupedInputs DeviceOps::pack_groups(FloatAddress x, int64_t rows, int64_t k) {
   const int padded = padded_rows(rows);
   const int64_t groups = padded * (k / simt::kChunk);
-  codes_.reserve(padded * k);
-  scales_.reserve(groups * static_cast<int64_t>(sizeof(float)));
-  sums_.reserve(2 * groups * static_cast<int64_t>(sizeof(int)));
+  reserve(codes_, padded * k);
+  reserve(scales_, groups * static_cast<int64_t>(sizeof(float)));
+  reserve(sums_, 2 * groups * static_cast<int64_t>(sizeof(int)));
   launch_items(KernelName::kPackInputs,
                simt::PackInputsArgs{.x = rows_at<const float>(x, rows * k),
                                     .codes = rows_of<int8_t>(codes_),
@@ -89,8 +100,8 @@ simt::GroupedInputs DeviceOps::pack_groups(FloatAddress x, int64_t rows, int64_t
 
 simt::ChannelInputs DeviceOps::pack_channels(FloatAddress x, int64_t rows, int64_t k) {
   const int padded = padded_rows(rows);
-  codes_.reserve(padded * ((k + simt::kChunk - 1) / simt::kChunk * simt::kChunk));
-  scales_.reserve(padded * static_cast<int64_t>(sizeof(float)));
+  reserve(codes_, padded * ((k + simt::kChunk - 1) / simt::kChunk * simt::kChunk));
+  reserve(scales_, padded * static_cast<int64_t>(sizeof(float)));
   launch_items(KernelName::kPackChannelInputs,
                simt::PackChannelInputsArgs{.x = rows_at<const float>(x, rows * k),
                                            .codes = rows_of<int8_t>(codes_),
@@ -318,6 +329,41 @@ void DeviceOps::store(const LayerBackend::Attention& attention, const Stored& ar
   }
 }
 
+simt::List<float> DeviceOps::all_rotations(const RotaryEmbedding& embedding) {
+  const int64_t count = recorded_->position_count, dim = embedding.rotated();
+  auto found = all_rotations_.find(&embedding);
+  if (found == all_rotations_.end() || found->second.count() < count * dim) {
+    std::vector<float> numbers(static_cast<size_t>(count * dim));
+    for (int64_t i = 0; i < count; ++i) embedding.fill(static_cast<int32_t>(i), numbers.data() + i * dim);
+    ++moves_;
+    all_rotations_.erase(&embedding);
+    found = all_rotations_.try_emplace(&embedding, launcher_.device(), count * dim).first;
+    found->second.write(numbers);
+  }
+  return found->second.list();
+}
+
+void DeviceOps::rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places,
+                       int64_t heads) {
+  const int64_t rows = std::ssize(places.rows), dim = places.rotations.dim;
+  const int64_t stride = attention.shape->qkv_size();
+  simt::RopeArgs args{.x = rows_at<float>(attention.qkv, rows * stride),
+                      .rotations = {},
+                      .places = {nullptr, 0},
+                      .rows = static_cast<int>(rows),
+                      .heads = static_cast<int>(heads),
+                      .head_dim = static_cast<int>(attention.shape->head_dim),
+                      .rotated = static_cast<int>(dim),
+                      .x_stride = static_cast<int>(stride)};
+  if (records()) {
+    args.rotations = all_rotations(*places.rotations.of_all);
+    args.places = recorded_->positions;
+  } else {
+    args.rotations = rotations_.view(numbers_of_rows(places.rotations.numbers, dim, places.rows));
+  }
+  launch_items(KernelName::kRope, args, rows * heads);
+}
+
 void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
                                  const LayerBackend::RowPlaces& places) {
   const AttentionShape& shape = *attention.shape;
@@ -328,19 +374,7 @@ void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
   normalize_heads(attention, attention.q_norm, q, shape.head_count, rows);
   normalize_heads(attention, attention.k_norm, k, kv_heads, rows);
   normalize_heads(attention, attention.v_norm, v, kv_heads, rows);
-  if (places.rotations.numbers != nullptr) {
-    const int64_t dim = places.rotations.dim, heads = shape.head_count + kv_heads;
-    launch_items(KernelName::kRope,
-                 simt::RopeArgs{.x = rows_at<float>(q, rows * stride),
-                                .rotations = rotations_.view(
-                                    numbers_of_rows(places.rotations.numbers, dim, places.rows)),
-                                .rows = static_cast<int>(rows),
-                                .heads = static_cast<int>(heads),
-                                .head_dim = static_cast<int>(shape.head_dim),
-                                .rotated = static_cast<int>(dim),
-                                .x_stride = static_cast<int>(stride)},
-                 rows * heads);
-  }
+  if (places.rotations.numbers != nullptr) rotate(attention, places, shape.head_count + kv_heads);
   if (!places.query_factors.empty()) {
     const simt::List<float> factors =
         factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
@@ -352,12 +386,24 @@ void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
                                  .y_stride = 1});
   }
   if (kv_heads == 0) return;
-  std::vector<int> slots;
-  for (const int32_t row : places.rows) slots.push_back(places.slots[static_cast<size_t>(row)]);
-  const simt::List<int> list = slots_.view(std::move(slots));
+  const simt::List<int> list = slots_of(places);
   const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
   store(attention, {k, pages.keys(attention.layer), list, rows});
   if (!shape.values_are_keys) store(attention, {v, pages.values(attention.layer), list, rows});
+}
+
+simt::List<int> DeviceOps::slots_of(const LayerBackend::RowPlaces& places) {
+  if (records()) return recorded_->slots;
+  std::vector<int> slots;
+  for (const int32_t row : places.rows) slots.push_back(places.slots[static_cast<size_t>(row)]);
+  return slots_.view(std::move(slots));
+}
+
+DeviceOps::Attended DeviceOps::attended(std::span<const AttentionRow> rows, int64_t page_size) {
+  if (records()) return {recorded_->entries, recorded_->pages, {nullptr, 0}};
+  AttendedLists lists(rows, page_size);
+  return {entries_.view(std::move(lists.entries)), pages_.view(std::move(lists.pages)),
+          tails_.view(std::move(lists.tails))};
 }
 
 template <typename Cached>
@@ -372,16 +418,16 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
   const auto view = [count](DeviceAddress at) {
     return simt::Rows<const Stored>{reinterpret_cast<const Stored*>(at), count};
   };
-  AttendedLists lists(rows, kv.page_size);
+  const Attended lists = attended(rows, kv.page_size);
   const int64_t numbers = std::ssize(rows) * shape.q_size();
   const simt::AttentionArgs<Cached> args{
       .q = rows_at<const float>(attention.qkv, (std::ssize(rows) - 1) * shape.qkv_size() + shape.q_size()),
       .k = view(pages.keys(attention.layer)),
       .v = view(pages.values(attention.layer)),
       .y = rows_at<float>(y, numbers),
-      .entries = entries_.view(std::move(lists.entries)),
-      .pages = pages_.view(std::move(lists.pages)),
-      .tails = tails_.view(std::move(lists.tails)),
+      .entries = lists.entries,
+      .pages = lists.pages,
+      .tails = lists.tails,
       .slopes = weights_.numbers(shape.slopes),
       .sinks = weights_.numbers(attention.sinks),
       .rows = static_cast<int>(std::ssize(rows)),

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
-#include "device/device.h"
-#include "device_kernels/kernel_names.h"
 #include "kv/device_pages.h"
 #include "models/backend/device/device_views.h"
 #include "models/backend/device/device_weights.h"
+#include "models/backend/device/launcher.h"
 #include "models/backend/layer_backend.h"
 #include "models/backend/shared_objects.h"
+#include "models/rotary_embedding.h"
 
 namespace outrider {
 
@@ -19,20 +20,32 @@ namespace outrider {
 template <typename T>
 class UploadedList {
  public:
-  explicit UploadedList(Device& device) : device_(device), memory_(device) {}
+  explicit UploadedList(Launcher& launcher) : launcher_(launcher), memory_(launcher.device()) {}
   simt::List<T> view(std::vector<T> numbers) {
+    OUTRIDER_CHECK(!launcher_.records());  // a list would always have these numbers
     if (numbers != held_) {
       held_ = std::move(numbers);
       memory_.reserve(static_cast<int64_t>(held_.size() * sizeof(T)));
-      device_.upload(std::as_bytes(std::span(held_)), memory_.address());
+      launcher_.device().upload(std::as_bytes(std::span(held_)), memory_.address());
     }
     return {reinterpret_cast<const T*>(memory_.address()), std::ssize(held_)};
   }
 
  private:
-  Device& device_;
+  Launcher& launcher_;
   std::vector<T> held_;
   DeviceBuffer memory_;
+};
+
+// The rows of recorded passes, in the memory of the device. Every pass reads these lists anew,
+// and rows that nobody uses have slot -1 and no entries.
+struct RecordedRows {
+  simt::Rows<const int> tokens;     // [rows]
+  simt::Rows<const int> positions;  // [rows], below position_count
+  simt::List<int> slots;            // [rows]
+  simt::List<int> entries;          // [rows, simt::RowEntries::kNumbers], without tails
+  simt::List<int> pages;
+  int64_t position_count = 0;
 };
 
 // The operations of a layer as launches of kernels. Rows are places on the device.
@@ -40,8 +53,15 @@ class DeviceOps {
  public:
   explicit DeviceOps(Device& device);
 
+  // From now on launches go to the end of the list, for these rows; null: they run at once.
+  void record(const RecordedRows* rows, DeviceList* list);
+  bool records() const { return recorded_ != nullptr; }
+  // Counts how often scratch has moved: lists recorded before name memory that is gone.
+  int64_t moves() const { return moves_; }
+
   // For steps of blocks.
-  Device& device() { return device_; }
+  Launcher& launcher() { return launcher_; }
+  Device& device() { return launcher_.device(); }
   DeviceWeights& weights() { return weights_; }
   // The object that all blocks of a kind share, made of `args` when it is first wanted.
   template <typename Shared, typename... Args>
@@ -50,15 +70,11 @@ class DeviceOps {
   }
   template <typename Args>
   void launch(KernelName kernel, const Args& args, const LaunchShape& shape) {
-    OUTRIDER_CHECK(device_kernel(kernel).args_bytes == sizeof(args));
-    device_.launch(device_kernel(kernel), &args, shape);
+    launcher_.launch(kernel, args, shape);
   }
-  // A warp for each item.
   template <typename Args>
   void launch_items(KernelName kernel, const Args& args, int64_t items) {
-    constexpr int kWarps = 4;
-    if (items > 0)
-      launch(kernel, args, {.blocks = static_cast<int>((items + kWarps - 1) / kWarps), .warps = kWarps});
+    launcher_.launch_items(kernel, args, items);
   }
   // A warp for each 32 numbers of each row.
   template <typename Args>
@@ -69,6 +85,10 @@ class DeviceOps {
   // Brings the matrices to the device, where they would else come with their first product.
   void upload(const Projection& projection);
   void upload(std::span<const Projection* const> stack);
+  void upload_table(const PackedMatrix& table) { weights_.table(table); }
+
+  // y[tokens, table.k] = rows of the table times the factor
+  void look_up(const PackedMatrix& table, std::span<const int32_t> tokens, float factor, FloatAddress y);
 
   // y[rows, n] = x[rows, k] W' + bias
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
@@ -129,6 +149,9 @@ class DeviceOps {
   void attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows, FloatAddress y);
 
  private:
+  void reserve(DeviceBuffer& scratch, int64_t bytes);
+  void copy_one_by_one(const LayerBackend::RowCopy& copy);
+
   simt::GroupedInputs pack_groups(FloatAddress x, int64_t rows, int64_t k);
   simt::ChannelInputs pack_channels(FloatAddress x, int64_t rows, int64_t k);
   void multiply_groups(const Product& product, const simt::GroupedInputs& x);
@@ -152,6 +175,13 @@ class DeviceOps {
   template <typename Numbers>
   void multiply_plain_stacked(const StackedPart& part, KernelName kernel);
 
+  template <typename Numbers>
+  void look_up_plain(const UploadedTable& table, KernelName kernel, const simt::LookedUp& of);
+  void look_up_codes(const UploadedTable& table, const simt::LookedUp& of);
+
+  // The rotations of every position.
+  simt::List<float> all_rotations(const RotaryEmbedding& embedding);
+  void rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places, int64_t heads);
   void normalize_heads(const LayerBackend::Attention& attention, std::span<const float> norm, FloatAddress x,
                        int64_t heads, int64_t rows);
   struct Stored {
@@ -161,19 +191,27 @@ class DeviceOps {
     int64_t rows;
   };
   void store(const LayerBackend::Attention& attention, const Stored& args);
+  simt::List<int> slots_of(const LayerBackend::RowPlaces& places);
+  struct Attended {
+    simt::List<int> entries, pages, tails;
+  };
+  Attended attended(std::span<const AttentionRow> rows, int64_t page_size);
   template <typename Cached>
   void read_cached(const LayerBackend::Entries& entries, FloatAddress y, KernelName kernel);
   template <typename Cached>
   void attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
                      FloatAddress y, KernelName kernel);
 
-  Device& device_;
+  Launcher launcher_;
+  const RecordedRows* recorded_ = nullptr;
+  int64_t moves_ = 0;
   DeviceWeights weights_;
   SharedObjects shared_;
+  std::map<const RotaryEmbedding*, DeviceNumbers<float>> all_rotations_;
   DeviceBuffer codes_, scales_, sums_;  // of packed inputs
   DeviceBuffer copied_;                 // rows on their way within one place
   UploadedList<float> rotations_, factors_;
-  UploadedList<int> slots_, entries_, pages_, tails_, listed_rows_, column_places_;
+  UploadedList<int> tokens_, slots_, entries_, pages_, tails_, listed_rows_, column_places_;
 };
 
 }  // namespace outrider

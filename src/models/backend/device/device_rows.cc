@@ -19,7 +19,7 @@ int64_t reach(int64_t rows, int64_t stride, int64_t dim) { return (rows - 1) * s
 void DeviceOps::copy_strided(const LayerBackend::StridedCopy& copy) {
   if (copy.rows == 0 || copy.dim == 0) return;
   if (copy.rows == 1 || (copy.from_stride == copy.dim && copy.to_stride == copy.dim))
-    return device_.copy(copy.from.address(), copy.to.address(), copy.rows * copy.dim * kNumberBytes);
+    return launcher_.copy(copy.from.address(), copy.to.address(), copy.rows * copy.dim * kNumberBytes);
   launch_rows(
       KernelName::kCopyListedRows,
       simt::ListedCopyArgs{.x = rows_at<const float>(copy.from, reach(copy.rows, copy.from_stride, copy.dim)),
@@ -34,9 +34,19 @@ void DeviceOps::copy_strided(const LayerBackend::StridedCopy& copy) {
       copy.rows, copy.dim);
 }
 
+// A recorded list keeps no list of rows.
+void DeviceOps::copy_one_by_one(const LayerBackend::RowCopy& copy) {
+  FloatAddress to = copy.to;
+  for (const int32_t row : copy.rows) {
+    launcher_.copy((copy.from + row * copy.from_stride).address(), to.address(), copy.dim * kNumberBytes);
+    to = to + copy.to_stride;
+  }
+}
+
 // Rows that move within one place go through other memory, because warps copy in any order.
 void DeviceOps::copy(const LayerBackend::RowCopy& copy) {
   if (copy.rows.empty() || copy.dim == 0) return;
+  if (records()) return copy_one_by_one(copy);
   const auto rows = std::ssize(copy.rows);
   const int64_t reached = reach(*std::ranges::max_element(copy.rows) + 1, copy.from_stride, copy.dim);
   const bool is_apart = copy.to.address() >= (copy.from + reached).address() ||
@@ -80,7 +90,7 @@ void DeviceOps::add_silu(const LayerBackend::AddSilu& args) {
   for (int64_t group = 0; group < args.groups; ++group) {
     const FloatAddress y = args.y + group * numbers;
     if (y.address() != args.residual.address())
-      device_.copy(args.residual.address(), y.address(), numbers * kNumberBytes);
+      launcher_.copy(args.residual.address(), y.address(), numbers * kNumberBytes);
     run(KernelName::kAddPortableSilu, {.x = y,
                                        .y = args.x + group * args.dim,
                                        .rows = args.rows,

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "device_kernels/products/stored_codes.h"
 
 namespace outrider {
 
@@ -86,6 +87,35 @@ simt::Weights<float> DeviceWeights::rows(std::span<const std::span<const float>>
   std::vector<float> all;
   for (const std::span<const float> list : lists) all.insert(all.end(), list.begin(), list.end());
   return found->second = upload(std::span<const float>(all));
+}
+
+const UploadedTable& DeviceWeights::table(const PackedMatrix& table) {
+  const auto [found, is_new] = tables_.try_emplace(table.data.data());
+  UploadedTable& uploaded = found->second;
+  if (!is_new) return uploaded;
+  if (table.layout == WeightLayout::kRows) return uploaded = upload_stored(table);
+  uploaded.packed = &matrix(table);
+  const simt::Weights<int>& words = uploaded.packed->plain;
+  uploaded.plain = {reinterpret_cast<const int8_t*>(words.data),
+                    words.count * static_cast<int64_t>(sizeof(int))};
+  uploaded.dtype = table.dtype;
+  uploaded.panel_features = static_cast<int>(table.panel_features);
+  return uploaded;
+}
+
+UploadedTable DeviceWeights::upload_stored(const PackedMatrix& table) {
+  UploadedTable uploaded{.dtype = table.dtype};
+  if (block_elements(table.dtype) > 1 || table.dtype == DType::kI8) {
+    const StoredCodes stored = stored_codes(table);
+    uploaded.codes = upload(std::span<const int8_t>(stored.codes));
+    uploaded.scales = upload(std::span<const float>(stored.scales));
+    uploaded.mins = upload(std::span<const float>(stored.mins));
+    uploaded.group = stored.group;
+    return uploaded;
+  }
+  const auto* bytes = reinterpret_cast<const int8_t*>(table.data.data());
+  uploaded.plain = upload(std::span<const int8_t>(bytes, static_cast<size_t>(table.bytes())));
+  return uploaded;
 }
 
 simt::Weights<float> DeviceWeights::numbers(std::span<const float> numbers) {

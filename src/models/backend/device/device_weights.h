@@ -26,6 +26,17 @@ struct UploadedStack {
   int count = 0;
 };
 
+// A table of rows in the memory of a device.
+struct UploadedTable {
+  const UploadedMatrix* packed = nullptr;  // null: the table is kept as stored
+  DType dtype = DType::kF32;               // of plain numbers
+  int panel_features = 1;
+  simt::Weights<int8_t> plain = {};  // as bytes; null: there are codes
+  simt::Weights<int8_t> codes = {};
+  simt::Weights<float> scales = {}, mins = {};
+  int group = 1;
+};
+
 // Weights that lie in this machine's memory, and copies of them on a device, which are made when they are
 // first wanted. Weights do not move while the object lives.
 class DeviceWeights {
@@ -38,6 +49,8 @@ class DeviceWeights {
   const UploadedStack& stack(std::span<const PackedMatrix* const> matrices);
   // Lists of one length, one after the other. Null for no numbers.
   simt::Weights<float> rows(std::span<const std::span<const float>> lists);
+  // A table of rows, packed for vectors or as stored, likewise.
+  const UploadedTable& table(const PackedMatrix& table);
   // Null for no numbers.
   simt::Weights<float> numbers(std::span<const float> numbers);
 
@@ -45,11 +58,13 @@ class DeviceWeights {
   template <typename T>
   simt::Weights<T> upload(std::span<const T> numbers);
   UploadedStack upload_stack(std::span<const PackedMatrix* const> matrices);
+  UploadedTable upload_stored(const PackedMatrix& table);
 
   Device& device_;
   std::vector<DeviceBuffer> memory_;
   std::map<const void*, UploadedMatrix> matrices_;
   std::map<const void*, UploadedStack> stacks_;
+  std::map<const void*, UploadedTable> tables_;
   std::map<const void*, simt::Weights<float>> numbers_, rows_;
 };
 

@@ -26,7 +26,8 @@ class Launcher {
   template <typename Args>
   void launch_items(KernelName kernel, const Args& args, int64_t items) {
     constexpr int kWarps = 4;
-    launch(kernel, args, {.blocks = static_cast<int>((items + kWarps - 1) / kWarps), .warps = kWarps});
+    if (items > 0)
+      launch(kernel, args, {.blocks = static_cast<int>((items + kWarps - 1) / kWarps), .warps = kWarps});
   }
   void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
     list_ == nullptr ? device_.copy(from, to, bytes) : list_->copy(from, to, bytes);

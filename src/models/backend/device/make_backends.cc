@@ -8,6 +8,7 @@
 
 #include "device/emulated_device.h"
 #include "device_kernels/cuda_images.h"
+#include "device_kernels/products/stored_codes.h"
 #include "models/backend/device/device_backend.h"
 
 namespace outrider {
@@ -48,7 +49,8 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
     return usage_error(device_name + " needs all experts of a layer in one type, and this " + config.family +
                        " model has several; choose one with --weights, or leave out --device");
   }
-  const int64_t needed = weights.list().bytes();
+  int64_t needed = weights.list().bytes();
+  if (weights.table) needed += stored_table_bytes(weights.table->dtype, weights.table->n, weights.table->k);
   if (needed > device.free_bytes().value_or(needed)) return memory_error(device, device_name, needed);
   try {
     return std::unique_ptr<LayerBackend>(

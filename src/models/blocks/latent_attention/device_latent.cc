@@ -15,9 +15,9 @@ DeviceLatent::DeviceLatent(const LatentTraits& traits, int64_t heads, DeviceOps&
       entry_rows_(ops.device()),
       inputs_(ops.device()),
       outputs_(ops.device()),
-      tile_heads_(ops.device()),
-      query_numbers_(ops.device()),
-      vector_numbers_(ops.device()) {}
+      tile_heads_(ops.launcher()),
+      query_numbers_(ops.launcher()),
+      vector_numbers_(ops.launcher()) {}
 
 DeviceLatent::Places DeviceLatent::place(int64_t rows) {
   const int64_t tiles = (rows + simt::kTileRows - 1) / simt::kTileRows;  // of a head

@@ -74,6 +74,9 @@ struct EngineOptions {
   int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
                              // every pass; 0: all weights are in memory
   ComputeDevice device = ComputeDevice::kAuto;
+  // Steps of plain decoding that a device makes one after the other, without waiting for this machine; 0: it
+  // waits after every pass.
+  int device_steps = 8;
   std::string kernels;  // name of a kernel table; empty: the fastest that the device has the bits of
   int threads = 0;      // 0: one per core, shared by ranks of one machine
   ThreadPinning pinning = ThreadPinning::kAuto;
@@ -268,7 +271,9 @@ using ProgressSink = std::function<void(RequestId, const Progress&)>;
 struct EngineInfo {
   std::string model_path;
   std::string family;
-  std::string device;  // "cpu", "cuda", "emulated"
+  std::string device;                    // "cpu", "cuda", "emulated"
+  int device_steps = 0;                  // see EngineOptions
+  std::string device_steps_reason = {};  // why there are none; empty: they are there, or not wanted
   std::string kernels;
   std::string weights;  // storage type of most weights: "bf16"
   std::string kv_cache_type;
@@ -351,15 +356,19 @@ class Engine {
 
   // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);
+  // From any thread: a call of step() that makes several steps (EngineOptions::device_steps) returns after
+  // the present one, because there is something new for the engine.
+  void interrupt();
 
   // Hands over the next tree of a request with RequestSpeculation::is_offered; its root is the request's last
   // token. The next step verifies it; nodes beyond the limits are cut. A tree that was not verified yet is
   // replaced, and one for an unknown or finished request is ignored. Not to be called from a sink.
   void offer(RequestId id, TokenTree tree);
 
-  // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
-  // idle: no request is left, or all that are left wait for an offered tree, and nothing is left to be saved
-  // (EngineOptions::prompt_cache), of which an idle step saves a part. Throws if layers cannot be read
+  // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. Where a
+  // device goes on by itself (EngineOptions::device_steps), a call makes several, which look the same. False
+  // when idle: no request is left, or all that are left wait for an offered tree, and nothing is left to be
+  // saved (EngineOptions::prompt_cache), of which an idle step saves a part. Throws if layers cannot be read
   // (EngineOptions::memory_limit), there is no memory, a sink throws or a rank has ended. The requests that
   // ran then end with FinishReason::kError, and the others go on where is_usable() holds.
   bool step();

@@ -536,6 +536,10 @@ const OptionRow kOptions[] = {
      .member = named<kDevices, &S::engine, &Engine::device>(),
      .help = "machine that computes the networks; cuda: a GPU of NVIDIA; emulated: its kernels on this processor, slowly "
              "and with the same text; auto: a checked GPU that can compute them, or else the processor"},
+    {.name = "device-steps", .metavar = "N", .group = kMachine, .commands = kRuns,
+     .member = member<&S::engine, &Engine::device_steps>(),
+     .help = "steps of plain decoding that a device makes one after the other before it waits for this machine; 0: it "
+             "waits after every pass", .range = {0, 64}},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::kernels>(),
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",

@@ -230,7 +230,7 @@ TEST(DeviceList, OldDriversSayThatTheyHaveNoLoops) {
             "NVIDIA's driver has no graphs with loops, which came with CUDA 12.4; update it");
 }
 
-// The code of loops is an image of its own.
+// The code of loops is a separate image.
 TEST(DeviceList, DriversMayRefuseTheCodeOfLoops) {
   static constexpr char kLoops[] = "loops", kOthers[] = "others";
   CudaDriver driver = fake_cuda_driver();

@@ -13,7 +13,7 @@
 namespace outrider {
 
 // A device on this machine: kernels are emulated, and every fault of one ends the program. Fresh memory is
-// NaN. Each launch has other orders of blocks and warps. A list runs on a thread of its own.
+// NaN. Each launch has other orders of blocks and warps. A list runs on another thread.
 class EmulatedDevice final : public Device {
  public:
   explicit EmulatedDevice(const EmulationOptions& options) : options_(options) {}

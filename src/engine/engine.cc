@@ -2,6 +2,7 @@
 #include "outrider/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <new>
 #include <optional>
@@ -85,6 +86,7 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SlotTexts& 
           .slots = &slots,
           .policy = &policy,
           .speculation_limits = &speculation_limits,
+          .device_loop = parts.device_loop.get(),
           .vocab_size = parts.vocab_size,
           .unused_tokens = parts.unused_tokens,
           .acceptance = acceptance_rule(parts.options),
@@ -103,7 +105,7 @@ struct Engine::Impl {
         slots(parts->options.max_batch),
         policy(policy_options(*parts), parts->costs),
         speculation_limits(parts->options.speculation),
-        step(step_parts(*parts, scheduler, slots, policy, speculation_limits)) {}
+        step(steps_with(step_parts(*parts, scheduler, slots, policy, speculation_limits))) {}
 
   std::unique_ptr<EngineParts> parts;
   SavedPrompts saved;
@@ -111,7 +113,12 @@ struct Engine::Impl {
   SlotTexts slots;
   SpeculationPolicy policy;
   SpeculationLimits speculation_limits;
+  std::atomic<bool> is_interrupted = false;
   Step step;
+  StepParts steps_with(StepParts of) const {
+    of.is_interrupted = &is_interrupted;
+    return of;
+  }
   // Ends the sequences that ran in a step that threw.
   void fail_running();
 
@@ -172,6 +179,7 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   const bool nothing_to_do = sequence->finished();
   if (!nothing_to_do) OUTRIDER_RETURN_IF_ERROR(check_room(*sequence, parts, impl_->scheduler));
   impl_->scheduler.add(std::move(sequence));
+  interrupt();
   if (nothing_to_do) retire(impl_->step.parts(), id);
   return id;
 }
@@ -188,7 +196,12 @@ Status Engine::set_default_adapter(std::string_view name, double scale, bool is_
   return impl_->parts->adapters.set_default(name, scale, is_default);
 }
 
-void Engine::cancel(RequestId id) { impl_->cancelled.push_back(id); }
+void Engine::cancel(RequestId id) {
+  impl_->cancelled.push_back(id);
+  interrupt();
+}
+
+void Engine::interrupt() { impl_->is_interrupted = true; }
 
 void Engine::offer(RequestId id, TokenTree tree) {
   Sequence* sequence = impl_->scheduler.find(id);
@@ -196,6 +209,7 @@ void Engine::offer(RequestId id, TokenTree tree) {
 }
 
 bool Engine::step() {
+  impl_->is_interrupted = false;
   for (const RequestId id : std::exchange(impl_->cancelled, {})) {
     if (Sequence* sequence = impl_->scheduler.find(id)) sequence->finish(FinishReason::kCancelled);
     retire(impl_->step.parts(), id);

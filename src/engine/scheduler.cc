@@ -83,6 +83,12 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   return plans_;
 }
 
+int Scheduler::undisturbed_steps() const {
+  if (waiting() > 0 && running() < options_.max_batch) return 1;  // the next plan may admit one
+  const int every = options_.preempt_every;
+  return every == 0 ? std::numeric_limits<int>::max() : every - static_cast<int>(steps_ % every);
+}
+
 int Scheduler::wanting() const {
   const auto count = [](const auto& entries, auto&& rests) {
     return static_cast<int>(std::ranges::count_if(entries, [&](const Entry& entry) {

@@ -112,6 +112,10 @@ class Scheduler {
   // they run are added to `preempted`. The result is in order of seniority and lives until the next call; it
   // is empty if the sequences just admitted have nothing to compute before their trees are offered.
   std::span<const SequencePlan> plan(std::vector<Sequence*>& preempted);
+  // How many steps in a row may go by the last plan, if no sequence ends or comes, and no page runs short.
+  int undisturbed_steps() const;
+  // That many more steps have gone by it.
+  void repeat_plan(int steps) { steps_ += steps; }
   // Rows that all drafts of the step together may take.
   int draft_rows() const { return draft_rows_; }
 

@@ -74,6 +74,9 @@ class Sequence {
   bool wants_states() const { return request_.speculation.states_from.has_value(); }
   Completion& completion() { return completion_; }
 
+  bool has_constraint() const { return constraint_.has_value(); }
+  // Tokens that end the output.
+  const std::unordered_set<TokenId>& stop_tokens() const { return stop_tokens_; }
   // Null if the output may be anything.
   TokenConstraint* constraint() { return constraint_ ? &*constraint_ : nullptr; }
   TokenConstraint::State constraint_state() const { return constraint_state_; }  // after the last token

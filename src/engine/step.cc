@@ -14,6 +14,7 @@ void Step::run() {
 
   schedule_.run(report, tracer);
   if (report.sequences.empty()) return;
+  if (tracer == nullptr && run_on_device()) return;
   Stopwatch watch;
   reserve_.run(report);
   times.reserve = watch.lap();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/step/commit_stage.h"
+#include "engine/step/device_stage.h"
 #include "engine/step/draft_stage.h"
 #include "engine/step/forward_stage.h"
 #include "engine/step/observe_stage.h"
@@ -19,7 +20,7 @@ namespace outrider {
 
 // One step of the engine: every running sequence computes more of its prompt or commits at least one token.
 // Plain decoding, chains, trees and prompt chunks all go through the same stages (ARCHITECTURE.md, "One
-// step").
+// step"). Where a device computes several steps one after the other, a call makes them all.
 class Step {
  public:
   explicit Step(const StepParts& parts) : parts_(parts) {}
@@ -29,7 +30,10 @@ class Step {
   // Precondition: the scheduler is not idle.
   void run();
   // Gives back what a step holds that threw.
-  void abandon() { schedule_.close(); }
+  void abandon() {
+    device_.abandon();
+    schedule_.close();
+  }
 
   // Not to be called while run() is under way. An empty sink ends tracing.
   void set_trace_sink(TraceSink sink) { trace_.set_sink(std::move(sink), parts_.vocab_size); }
@@ -37,9 +41,12 @@ class Step {
   const StepTotals& totals() const { return observe_.totals(); }
 
  private:
+  bool run_on_device();
+
   StepParts parts_;
   StepReport report_;  // of the step that runs
   ScheduleStage schedule_{parts_};
+  DeviceStage device_{parts_};
   ReserveStage reserve_{parts_};
   DraftStage draft_{parts_};
   FlattenStage flatten_{parts_};

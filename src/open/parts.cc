@@ -327,6 +327,27 @@ Status open_cache(EngineParts& parts, const MemoryCount& memory) {
   return parts.target->share_cache(*parts.cache);
 }
 
+// The loop of steps on the target's device, or the reason why there is none.
+void open_device_loop(EngineParts& parts) {
+  const EngineOptions& options = parts.options;
+  if (options.device == ComputeDevice::kCpu || options.device_steps == 0) return;
+  constexpr int kMostRows = 64;  // more rows take so long that the host's part is small
+  auto loop = DeviceLoop::make(*parts.target, *parts.cache,
+                               {.max_rows = std::min(options.max_batch, kMostRows),
+                                .max_steps = options.device_steps,
+                                .max_length = options.context,
+                                .vocab_size = parts.vocab_size,
+                                .unused = parts.unused_tokens});
+  if (loop.ok()) {
+    parts.device_loop = std::move(*loop);
+    parts.info.device_steps = options.device_steps;
+    return;
+  }
+  parts.info.device_steps_reason = loop.error().message;
+  log_info("the device waits after every pass: " + loop.error().message +
+           "; --device-steps 0 hides this line");
+}
+
 std::string megabytes(double bytes) { return std::to_string(std::llround(bytes / 1e6)) + " MB"; }
 
 // Gives the layers of the target what the limit leaves to them.
@@ -420,6 +441,7 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
   OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, load, memory));
   for (const AdapterSource& adapter : parts->options.adapters)
     OUTRIDER_RETURN_IF_ERROR(parts->adapters.load(*parts->target, adapter));
+  open_device_loop(*parts);
   open_disk(*parts);
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
   enter(LoadStage::kCosts);

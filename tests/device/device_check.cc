@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "device/compared_device.h"
 #include "device_kernels/kernel_names.h"
+#include "models/backend/device/device_loop.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder.h"
 #undef OUTRIDER_SOURCE_DIR
@@ -22,6 +23,25 @@ namespace {
 
 #define OUTRIDER_REQUIRE_GPU() \
   if (!found_cuda().device) GTEST_SKIP() << found_cuda().problem
+
+// Runs steps that the device makes by itself.
+void run_loop(Model& model, KvCache& cache) {
+  const int64_t vocab = model.config().vocab_size;
+  const auto loop = DeviceLoop::make(
+      model, cache, {.max_rows = 1, .max_steps = 4, .max_length = 32, .vocab_size = vocab, .unused = {}});
+  ASSERT_TRUE(loop.ok()) << loop.error().message;
+  const std::vector<TokenId> prompt = random_tokens(5, vocab, 7);
+  KvSequence sequence = cache.open(prompt);
+  run_chunk(model, cache, sequence, std::span(prompt).first(4));
+  const auto transaction = cache.stage(sequence, 4);
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  sampling.top_k = 40;
+  const DeviceLoop::Row row{.kv = &sequence, .token = prompt.back(), .choice = {&sampling, 0}, .stops = {}};
+  (*loop)->start(std::span(&row, 1), 4);
+  EXPECT_FALSE((*loop)->tokens_of(3).empty());
+  (*loop)->stop();
+}
 
 // Runs a model on the device.
 void run_on(Device& device, const std::string& name, std::optional<DType> weights, DType entries) {
@@ -37,6 +57,7 @@ void run_on(Device& device, const std::string& name, std::optional<DType> weight
   shape.type = entries;
   KvCache cache(shape, KvOptions{.poison = true}, model.make_storage(shape));
   numbers_of_run(model, cache);
+  if (part_without_loops(file->config).empty()) run_loop(model, cache);
 }
 
 void report(const ComparedDevice& device) {

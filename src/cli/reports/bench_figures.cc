@@ -112,6 +112,7 @@ void add_engine(nlohmann::ordered_json& json, const EngineInfo& info) {
   json["model"] = info.model_path;
   json["weights"] = info.weights;
   json["device"] = info.device;
+  json["device_steps"] = info.device_steps;
   json["kernels"] = info.kernels;
   json["threads"] = info.threads;
   json["pinned"] = info.is_pinned;

@@ -45,7 +45,8 @@ void pool_states(Model& target, const SequenceStep& step) {
         target.hidden_states().subspan(static_cast<size_t>(step.states_row + i) * size, size));
 }
 
-// Commits the verdict's tokens until one of them ends the sequence, and drops the others from the verdict.
+}  // namespace
+
 void commit_tokens(SequenceStep& step) {
   Sequence& sequence = *step.plan.sequence;
   Verdict& verdict = step.verdict;
@@ -62,8 +63,6 @@ void commit_tokens(SequenceStep& step) {
   verdict.tokens.resize(committed);
   verdict.origins.resize(committed);
 }
-
-}  // namespace
 
 CommitStage::CommitStage(const StepParts& parts)
     : parts_(parts), wants_features_(parts.drafter->traits().features.count() > 0) {

@@ -11,6 +11,9 @@
 
 namespace outrider {
 
+// Commits the verdict's tokens until one of them ends the sequence, and drops the others from the verdict.
+void commit_tokens(SequenceStep& step);
+
 // Makes what was verified part of the sequences: tokens, log-probabilities and KV entries. Drafters that
 // learn from the target's inner state get the features of the committed entries, and requests that are
 // drafted on another machine their states.

@@ -97,7 +97,6 @@ void DraftStage::observe(const StepReport& report) {
   turns_.learn(tokens, report.times.drafting() + report.times.verifying() + report.times.observe);
 }
 
-// Tells the drafter of a sequence that it does not know.
 void DraftStage::begin(Sequence& sequence) {
   if (std::exchange(sequence.started, true)) return;
   reserve_statistics(sequence.completion().speculation, parts_.limits.max_draft_len);

@@ -23,9 +23,10 @@ class DraftStage {
   void run(StepReport& report, StepTracer* tracer);
   // Learns whether it pays that sequences take turns.
   void observe(const StepReport& report);
+  // Tells the drafter of a sequence that it does not know.
+  void begin(Sequence& sequence);
 
  private:
-  void begin(Sequence& sequence);
   uint32_t members_of(std::span<const std::string> methods) const;
   bool may_wait(const SequenceStep& step) const;
   void hold(StepReport& report);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -14,6 +15,8 @@
 
 namespace outrider {
 
+class DeviceLoop;
+
 // The parts of the engine that the stages of a step work with. All of them outlive the step.
 struct StepParts {
   Model* target = nullptr;
@@ -23,8 +26,10 @@ struct StepParts {
   SlotTexts* slots = nullptr;
   SpeculationPolicy* policy = nullptr;
   SpeculationLimits* speculation_limits = nullptr;
-  int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)
-  std::span<const TokenId> unused_tokens = {};           // ids among them that are never chosen
+  DeviceLoop* device_loop = nullptr;  // steps on the device of the target; null: there are none
+  const std::atomic<bool>* is_interrupted = nullptr;  // a call for several steps ends after the present one
+  int64_t vocab_size = 0;                             // ids that may be chosen: [0, vocab_size)
+  std::span<const TokenId> unused_tokens = {};        // ids among them that are never chosen
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // for requests that name no rule
   const SpeculativeOptions* options = nullptr;           // parameters of the lossy rules
   ForwardBatch::Limits limits;                           // limits of one forward pass

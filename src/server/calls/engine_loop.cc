@@ -50,20 +50,20 @@ EngineLoop::~EngineLoop() { stop(); }
 void EngineLoop::submit(CallNumber call, std::vector<Request> requests, bool wants_traces) {
   const std::lock_guard lock(mutex_);
   commands_.push_back({.call = call, .requests = std::move(requests), .wants_traces = wants_traces});
-  mail_.notify_one();
+  wake();
 }
 
 void EngineLoop::offer(CallNumber call, TokenTree tree) {
   const std::lock_guard lock(mutex_);
   commands_.push_back({.call = call, .requests = {}, .tree = std::move(tree)});
-  mail_.notify_one();
+  wake();
 }
 
 void EngineLoop::post(Task task) {
   const std::lock_guard lock(mutex_);
   if (stops_ || has_ended_) return;
   commands_.push_back({.task = std::move(task)});
-  mail_.notify_one();
+  wake();
 }
 
 Status EngineLoop::run_between_steps(std::function<Status(Engine&)> task) {
@@ -90,7 +90,7 @@ bool EngineLoop::cancel(CallNumber call) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  mail_.notify_one();
+  wake();
   return true;
 }
 
@@ -98,7 +98,7 @@ void EngineLoop::stop() {
   {
     const std::lock_guard lock(mutex_);
     stops_ = true;
-    mail_.notify_one();
+    wake();
   }
   if (thread_.joinable()) thread_.join();
   const std::lock_guard lock(mutex_);
@@ -116,6 +116,11 @@ EngineStatus EngineLoop::status() const {
   return status_;
 }
 
+void EngineLoop::wake() {
+  mail_.notify_one();
+  if (opened_ != nullptr) opened_->interrupt();
+}
+
 void EngineLoop::run() {
   try {
     auto opened = open_();
@@ -124,6 +129,10 @@ void EngineLoop::run() {
       return drop_commands();
     }
     engine_ = std::move(opened).value();
+    {
+      const std::lock_guard lock(mutex_);
+      opened_ = engine_.get();
+    }
     hand_over(true);
     events_.opened(*engine_);
     serve();

@@ -87,6 +87,8 @@ class EngineLoop {
     bool is_lost = false;  // an update of it could not be kept
   };
 
+  // Somebody holds the mutex: lets the engine's thread look at the commands.
+  void wake();
   void run();
   void serve();
   // Executes what came, makes a step and hands over its updates. True: the engine is idle.
@@ -119,6 +121,7 @@ class EngineLoop {
   mutable std::mutex mutex_;
   std::condition_variable mail_;
   std::vector<Command> commands_;
+  Engine* opened_ = nullptr;  // engine_, as other threads see it
   bool stops_ = false;
   bool has_ended_ = false;  // no command is taken any more
   std::vector<CallUpdate> updates_;

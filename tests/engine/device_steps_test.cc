@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that a device makes one after the other are the steps that this machine makes. Tokens, counts and
+// events are the same in the same steps, for random requests with preemption, cancellation and stops.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "models/backend/device/make_backends.h"
+#include "tests/lossless/lossless.h"
+
+namespace outrider {
+namespace {
+
+#define OUTRIDER_REQUIRE_DEVICE()    \
+  if (!select_device_kernels().ok()) \
+  GTEST_SKIP() << "this machine has no table with the arithmetic of devices"
+
+struct EngineCase {
+  int device_steps = 0;
+  int batch = 3;
+  int page_size = 16;
+  int64_t kv_pages = 0;
+  int preempt_every = 0;
+  std::string model = small_target();
+  Method drafter = Method::kNone;
+};
+
+std::unique_ptr<Engine> open_case(const EngineCase& one) {
+  EngineOptions options;
+  options.model = one.model;
+  options.device = ComputeDevice::kEmulated;
+  options.device_steps = one.device_steps;
+  options.threads = 1;
+  options.context = 96;
+  options.max_batch = one.batch;
+  options.page_size = one.page_size;
+  options.kv_pages = one.kv_pages;
+  options.speculation.decoding_type = one.drafter;
+  return open_engine(options, one.preempt_every);
+}
+
+// A message to a sink: step, request, tokens and text.
+using Event = std::tuple<int64_t, size_t, std::vector<TokenId>, std::string>;
+
+struct Record {
+  std::vector<Event> events = {};
+  std::vector<Completion> completions = {};
+  EngineStatus status = {};
+  int calls = 0;  // of step()
+};
+
+struct Plan {
+  std::vector<Request> requests;
+  std::vector<size_t> cancelled_after;  // tokens, by request; 0: never
+};
+
+Record run_plan(Engine& engine, const Plan& plan) {
+  Record record;
+  record.completions.resize(plan.requests.size());
+  std::vector<size_t> received(plan.requests.size());
+  for (size_t i = 0; i < plan.requests.size(); ++i) {
+    const auto sink = [&, i](RequestId id, const Progress& progress) {
+      record.events.emplace_back(engine.status().steps, i,
+                                 std::vector<TokenId>(progress.tokens.begin(), progress.tokens.end()),
+                                 std::string(progress.text));
+      if (progress.completion != nullptr) record.completions[i] = *progress.completion;
+      received[i] += progress.tokens.size();
+      if (plan.cancelled_after[i] != 0 && received[i] >= plan.cancelled_after[i]) engine.cancel(id);
+    };
+    const auto id = engine.submit(plan.requests[i], sink);
+    EXPECT_TRUE(id.ok()) << id.error().message;
+  }
+  do ++record.calls;
+  while (engine.step());
+  record.status = engine.status();
+  return record;
+}
+
+int below(std::mt19937& random, int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); }
+
+SamplingParams random_params(std::mt19937& random) {
+  SamplingParams sampling;
+  const double temperatures[] = {0.0, 0.0, 0.7, 1.0, 1.5};
+  sampling.temperature = temperatures[below(random, 5)];
+  sampling.seed = random();
+  if (below(random, 3) == 0) sampling.top_k = 1 + below(random, 30);
+  if (below(random, 3) == 0) sampling.min_p = 0.02;
+  if (below(random, 12) == 0) sampling.top_p = 0.9;  // these two need this machine
+  if (below(random, 12) == 0) sampling.repetition_penalty = 1.2;
+  return sampling;
+}
+
+Request random_request(std::mt19937& random, const Engine& engine) {
+  Request request;
+  const auto vocab = static_cast<int>(engine.info().vocab_size);
+  const int length = 1 + below(random, 40);
+  for (int i = 0; i < length; ++i) request.prompt.push_back(below(random, vocab));
+  request.max_tokens = below(random, 10) == 0 ? 200 : 1 + below(random, 30);  // 200: the context ends it
+  request.sampling = random_params(random);
+  request.ignore_eos = below(random, 2) == 0;
+  if (below(random, 3) == 0) request.stop_tokens = {below(random, vocab), below(random, vocab)};
+  if (below(random, 3) == 0) request.stop = {std::string(1, static_cast<char>('a' + below(random, 26)))};
+  if (below(random, 10) == 0) request.logprobs = 2;
+  if (below(random, 12) == 0 && length < 30) request.slide = 4;
+  return request;
+}
+
+Plan random_plan(std::mt19937& random, const Engine& engine, int count) {
+  Plan plan;
+  for (int i = 0; i < count; ++i) {
+    plan.requests.push_back(random_request(random, engine));
+    plan.cancelled_after.push_back(below(random, 6) == 0 ? 1 + random() % 9 : 0);
+  }
+  return plan;
+}
+
+void expect_same_records(const Record& host, const Record& device) {
+  EXPECT_EQ(host.events, device.events);
+  EXPECT_EQ(host.status.steps, device.status.steps);
+  EXPECT_EQ(host.status.rows, device.status.rows);
+  EXPECT_EQ(host.status.preemptions, device.status.preemptions);
+  EXPECT_EQ(host.status.output_tokens, device.status.output_tokens);
+  ASSERT_EQ(host.completions.size(), device.completions.size());
+  for (size_t i = 0; i < host.completions.size(); ++i) {
+    EXPECT_EQ(host.completions[i].tokens, device.completions[i].tokens) << i;
+    EXPECT_EQ(host.completions[i].text, device.completions[i].text) << i;
+    EXPECT_EQ(host.completions[i].finish_reason, device.completions[i].finish_reason) << i;
+    EXPECT_EQ(host.completions[i].speculation.steps, device.completions[i].speculation.steps) << i;
+    EXPECT_EQ(host.completions[i].origins, device.completions[i].origins) << i;
+  }
+}
+
+// Both engines run the same requests, several times over.
+void expect_same_engines(EngineCase one, int device_steps, int plans, int requests) {
+  SCOPED_TRACE(std::to_string(device_steps) + " steps, batch " + std::to_string(one.batch) + ", pages of " +
+               std::to_string(one.page_size) + ", preemption every " + std::to_string(one.preempt_every));
+  const auto host = open_case(one);
+  one.device_steps = device_steps;
+  const auto device = open_case(one);
+  ASSERT_EQ(device->info().device_steps, device_steps) << device->info().device_steps_reason;
+  std::mt19937 random(static_cast<unsigned>(device_steps + one.batch + one.preempt_every));
+  int64_t calls = 0;
+  for (int turn = 0; turn < plans; ++turn) {
+    const Plan plan = random_plan(random, *host, requests);
+    const Record expected = run_plan(*host, plan), found = run_plan(*device, plan);
+    expect_same_records(expected, found);
+    calls += found.calls;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_LT(calls, device->status().steps);  // some calls made several steps
+}
+
+TEST(DeviceSteps, RandomRequestsOneAfterTheOther) {
+  OUTRIDER_REQUIRE_DEVICE();
+  expect_same_engines({.batch = 1}, 8, 4, 10);
+}
+
+TEST(DeviceSteps, RandomRequestsInBatches) {
+  OUTRIDER_REQUIRE_DEVICE();
+  expect_same_engines({.batch = 3}, 8, 3, 12);
+  expect_same_engines({.batch = 5, .page_size = 1}, 16, 2, 12);
+  expect_same_engines({.batch = 2}, 2, 2, 8);
+}
+
+TEST(DeviceSteps, PreemptionAndFewPages) {
+  OUTRIDER_REQUIRE_DEVICE();
+  expect_same_engines({.batch = 3, .preempt_every = 5}, 8, 2, 10);
+  expect_same_engines({.batch = 4, .page_size = 4, .kv_pages = 40}, 8, 2, 12);
+}
+
+// Requests that draft nothing go on by themselves on the device of an engine that drafts for others.
+TEST(DeviceSteps, RequestsWithoutDraftsBesideADrafter) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const auto engine = open_case({.device_steps = 8, .batch = 2, .drafter = Method::kNGram});
+  const auto plain = open_case({.device_steps = 0, .batch = 2});
+  std::mt19937 random(3);
+  Plan plan = random_plan(random, *engine, 8);
+  for (size_t i = 0; i < plan.requests.size(); ++i) plan.requests[i].speculation.enabled = i % 3 != 0;
+  plan.cancelled_after.assign(plan.requests.size(), 0);
+  const Record found = run_plan(*engine, plan), expected = run_plan(*plain, plan);
+  for (size_t i = 0; i < plan.requests.size(); ++i)
+    EXPECT_EQ(found.completions[i].tokens, expected.completions[i].tokens) << i;
+}
+
+// The tokens of a call that is interrupted come again.
+TEST(DeviceSteps, AnInterruptedCallMakesOneStep) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const auto engine = open_case({.device_steps = 8, .batch = 1}), plain = open_case({.batch = 1});
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.max_tokens = 20;
+  request.ignore_eos = true;
+  std::vector<TokenId> tokens;
+  const auto id = engine->submit(request, [&](RequestId, const Progress& progress) {
+    tokens.insert(tokens.end(), progress.tokens.begin(), progress.tokens.end());
+    engine->interrupt();
+  });
+  ASSERT_TRUE(id.ok());
+  bool goes_on = true;
+  while (goes_on) {
+    const int64_t before = engine->status().steps;
+    goes_on = engine->step();
+    EXPECT_EQ(engine->status().steps, before + 1);
+  }
+  EXPECT_EQ(tokens, plain->generate(request)->tokens);
+}
+
+TEST(DeviceSteps, AreOffWhereTheyAreNotPossible) {
+  OUTRIDER_REQUIRE_DEVICE();
+  EXPECT_EQ(open_case({.device_steps = 0})->info().device_steps_reason, "");
+  const std::string gpt2 = std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/gpt2";
+  const auto engine = open_case({.device_steps = 8, .model = gpt2});
+  EXPECT_EQ(engine->info().device_steps, 0);
+  EXPECT_EQ(engine->info().device_steps_reason, "the target has learned positions");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "device_kernels/products/product_test_data.h"
+#include "device_kernels/states/state_test_nodes.h"
 
 namespace outrider {
 namespace {
@@ -81,6 +82,49 @@ TEST(EmulatedKernelsTest, Functions) {
   for (const KernelName name : {KernelName::kSilu, KernelName::kGelu, KernelName::kGeluTanh,
                                 KernelName::kRelu, KernelName::kClampedSwiglu})
     expect_same_bits(name, args, {.blocks = 32, .warps = 4}, y);
+}
+
+// Functions that compute in f64.
+TEST(EmulatedKernelsTest, PortableFunctions) {
+  constexpr int kHeads = 70;
+  const StateTestNodes nodes(1);
+  const TestUpdates updates(nodes, 2);
+  const Floats bias = adversarial_floats(kHeads, 3), decay = adversarial_floats(kHeads, 4);
+  Floats rates(static_cast<size_t>(nodes.count * 2 * kHeads));
+  expect_same_bits(KernelName::kDeltaRates,
+                   simt::DeltaRatesArgs{.updates = updates.view(nodes),
+                                        .time_bias = weights_of_test(bias),
+                                        .decay = weights_of_test(decay),
+                                        .rates = rows_of(rates),
+                                        .nodes = nodes.count,
+                                        .heads = kHeads,
+                                        .first = 0},
+                   {.blocks = nodes.count, .warps = 3}, rates);
+}
+
+// The choices and the weights of a row with many equal outputs.
+TEST(EmulatedKernelsTest, ChosenExperts) {
+  constexpr int kExperts = 90, kUsed = 33;
+  Floats outputs = adversarial_floats(kExperts, 1), values(kExperts), sums(1), weights(kUsed);
+  for (size_t i = 0; i < outputs.size(); i += 2) outputs[i] = static_cast<float>(i % 8);
+  std::vector<int> experts(kUsed);
+  expect_same_bits(KernelName::kChooseExperts,
+                   simt::ChooseExpertsArgs{.outputs = rows_of(std::as_const(outputs)),
+                                           .choice_bias = {},
+                                           .scales = {},
+                                           .values = rows_of(values),
+                                           .sums = rows_of(sums),
+                                           .experts = rows_of(experts),
+                                           .weights = rows_of(weights),
+                                           .rows = 1,
+                                           .count = kExperts,
+                                           .used = kUsed,
+                                           .groups = 1,
+                                           .used_groups = 1,
+                                           .ranks_groups_by_best = 0,
+                                           .rule = simt::RouterRule::kSoftmax,
+                                           .scale = 1.0F},
+                   {}, weights);
 }
 
 // The last unit of a head is not full.

@@ -9,6 +9,8 @@
 // - a wrong mask of a tree: PlantedAttention.WrongMaskOfATree
 // - a page of a neighbour: PlantedAttention.PageOfANeighbour
 // - a position off by one: PlantedRope.PositionOffByOne, PlantedAttention.LengthOffByOne
+// - a sibling for a parent: PlantedStates.SiblingForAParent
+// - the matrix of a neighbour: PlantedStack.MatrixOfANeighbour
 // - an atomic sum of floats, a contraction: check_device_code refuses cuda/planted_mistakes.cu
 #include <gtest/gtest.h>
 
@@ -16,6 +18,7 @@
 
 #include "device_kernels/attention/attention_test_lists.h"
 #include "device_kernels/products/product_test_data.h"
+#include "device_kernels/states/state_test_nodes.h"
 
 namespace outrider {
 namespace {
@@ -213,6 +216,66 @@ TEST(PlantedRope, PositionOffByOne) {
                             .x_stride = kDim},
              {});
   EXPECT_GT(differing(expected, x), kDim / 2);
+}
+
+// The last node of a tree follows a node that is not its parent.
+TEST(PlantedStates, SiblingForAParent) {
+  constexpr int kDim = 40, kStride = 3 * kDim;
+  StateTestNodes nodes(5);
+  const TestUpdates updates(nodes, 1);
+  const Floats states = random_floats(StateTestNodes::kStates * kStride, 2),
+               taps = random_floats(4 * kDim, 3);
+  const auto run = [&] {
+    Floats y(static_cast<size_t>(nodes.count * kDim));
+    run_kernel(KernelName::kConvolve,
+               simt::ConvolveArgs{.inputs = updates.view(nodes),
+                                  .states = rows_of(states),
+                                  .taps = weights_of_test(taps),
+                                  .bias = {},
+                                  .y = rows_of(y),
+                                  .nodes = nodes.count,
+                                  .dim = kDim,
+                                  .tap_count = 4,
+                                  .state_stride = kStride},
+               {.blocks = nodes.count, .warps = 2});
+    return y;
+  };
+  const Floats expected = run();
+  const int last = nodes.sequences[1] - 1;
+  int& parent = nodes.nodes[static_cast<size_t>(last * simt::StateNodes::kNumbers)];
+  parent = parent + 1 < last ? parent + 1 : parent - 1;
+  EXPECT_GT(differing(expected, run()), 0);
+}
+
+// Tiles of eight rows have the matrices 0 and 1.
+TEST(PlantedStack, MatrixOfANeighbour) {
+  OUTRIDER_REQUIRE_TABLES();
+  constexpr int kN = 16, kK = 64, kPlaces = 16;
+  const auto packed =
+      pack_matrix(*compared_tables().front(), random_matrix(DType::kF32, 2 * kN, kK, 1).view());
+  ASSERT_TRUE(packed.ok());
+  const auto both = device_matrix(*packed);
+  ASSERT_TRUE(both.ok());
+  const Floats x = random_floats(kPlaces * kK, 2);
+  const auto run = [&](const std::vector<int>& tiles, simt::EmulationReport& report) {
+    Floats y(kPlaces * kN);
+    report = emulate(KernelName::kStackedF32Rows,
+                     simt::StackedF32Args{.product = {.weights = both->plain<float>(),
+                                                      .x = rows_of(x),
+                                                      .y = rows_of(y),
+                                                      .rows = kPlaces,
+                                                      .n = kN,
+                                                      .k = kK,
+                                                      .y_stride = kN},
+                                          .tiles = rows_of(tiles),
+                                          .matrices = 2},
+                     {.blocks = 2, .warps = 8, .shared_bytes = simt::FloatMemory::kBytes});
+    return y;
+  };
+  simt::EmulationReport report;
+  const Floats expected = run({0, 1}, report);
+  EXPECT_TRUE(report.is_clean());
+  EXPECT_EQ(differing(expected, run({1, 1}, report)), 8 * kN);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/recurrent_test_data.h"
+#include "models/backend/device/make_backends.h"
 #include "open/parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
@@ -217,6 +218,22 @@ TEST(FamilyModules, TokensAreThoseOfPlainDecoding) {
       }
     }
     EXPECT_GT(accepted, 10) << target;
+  }
+}
+
+// On a device, target and module share what their blocks need.
+TEST(FamilyModules, TokensAreThoseOfPlainDecodingOnADevice) {
+  const auto table = select_device_kernels();
+  if (!table.ok()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const Numerics device{.kernels = std::string((*table)->name), .device = ComputeDevice::kEmulated};
+  for (const char* target : {"qwen3_next", "deepseek_v3"}) {
+    FakeHead head;
+    fill_head(head, family_module_golden(target));
+    Workload workload = token_workload(0.0, 12);
+    workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
+    const Variant variant{
+        .speculative = "mtp,expansion=[6,2,1]", .page_size = 4, .batch = 3, .head = head.write()};
+    expect_same(run_variant(device, {}, workload), run_variant(device, variant, workload), target);
   }
 }
 

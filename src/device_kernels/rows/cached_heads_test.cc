@@ -116,5 +116,56 @@ TEST(DeviceStore, Q8EqualsTheTables) {
   expect_equal_stores<simt::CachedQ8>(DType::kQ8_0, KernelName::kStoreQ8);
 }
 
+// Heads of the slots 4, 0 and 4, with their neighbours in a row of the output.
+template <typename Cached>
+void compare_reads(const StoreCase& one, BitComparison& comparison) {
+  using Stored = typename Cached::Stored;
+  const int units = (one.dim + 31) / 32, head_stride = 2 * one.dim, y_stride = one.heads * head_stride + 5;
+  std::vector<Stored> cache(static_cast<size_t>(5 * one.heads * units * Cached::kUnitNumbers));
+  const Floats numbers = adversarial_floats(static_cast<size_t>(5 * one.heads * units * 32), one.seed);
+  quantize_row(one.type, numbers.data(), reinterpret_cast<std::byte*>(cache.data()), std::ssize(numbers));
+  Floats stored(numbers.size()), y(static_cast<size_t>(3 * y_stride), 0.25F), expected = y;
+  dequantize_row(one.type, reinterpret_cast<const std::byte*>(cache.data()), stored.data(),
+                 std::ssize(stored));
+  const std::vector<int> slots = {4, 0, 4};
+  for (int row = 0; row < 3; ++row) {
+    for (int head = 0; head < one.heads; ++head)
+      std::copy_n(stored.begin() + (slots[static_cast<size_t>(row)] * one.heads + head) * units * 32, one.dim,
+                  expected.begin() + row * y_stride + head * head_stride);
+  }
+  run_kernel(one.kernel,
+             simt::ReadHeadsArgs<Cached>{.cache = rows_of(std::as_const(cache)),
+                                         .slots = {slots.data(), 3},
+                                         .y = rows_of(y),
+                                         .rows = 3,
+                                         .heads = one.heads,
+                                         .head_dim = one.dim,
+                                         .y_stride = y_stride,
+                                         .head_stride = head_stride},
+             {.blocks = (3 * one.heads + 1) / 2, .warps = 2}, one.seed);
+  comparison.add(expected, y);
+}
+
+template <typename Cached>
+void expect_equal_reads(DType type, KernelName kernel) {
+  BitComparison comparison;
+  for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
+    for (const int dim : {16, 64, 80, 256})
+      compare_reads<Cached>({type, kernel, static_cast<int>(1 + seed % 4), dim, seed}, comparison);
+  }
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST(DeviceRead, F32IsWhatWasStored) {
+  expect_equal_reads<simt::CachedF32>(DType::kF32, KernelName::kReadF32);
+}
+TEST(DeviceRead, Bf16IsWhatWasStored) {
+  expect_equal_reads<simt::CachedBf16>(DType::kBF16, KernelName::kReadBf16);
+}
+TEST(DeviceRead, F16IsWhatWasStored) {
+  expect_equal_reads<simt::CachedF16>(DType::kF16, KernelName::kReadF16);
+}
+TEST(DeviceRead, Q8IsWhatWasStored) { expect_equal_reads<simt::CachedQ8>(DType::kQ8_0, KernelName::kReadQ8); }
+
 }  // namespace
 }  // namespace outrider

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/compared_device.h"
 #include "device/cuda_device.h"
 #include "device/emulated_device.h"
 #include "device/fake_cuda_driver.h"
@@ -156,6 +157,21 @@ TEST(DeviceBackend, EveryTypeOfWeightsInEveryKindOfLayer) {
   for (const char* name : {"mixtral", "gpt_oss", "deepseek_v3", "lfm2", "qwen3_next"}) {
     for (const DType entries : {DType::kBF16, DType::kQ8_0})
       expect_bits_of_host({name, types[turn++ % std::size(types)], entries});
+  }
+}
+
+// Arguments name all memory that a kernel reads, so that a check on a GPU can emulate each launch beside it.
+TEST(DeviceBackend, EveryLaunchCanBeCompared) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const char* name : {"gpt2", "mixtral", "deepseek_v3", "lfm2", "qwen3_5_moe"}) {
+    EmulatedDevice tested({.seed = 11});
+    ComparedDevice device(tested);
+    const DeviceCase one{name, DType::kQ8_0, DType::kBF16};
+    EXPECT_EQ(numbers_of(one, *device_tables().back(), &device),
+              numbers_of(one, *device_tables().back(), nullptr));
+    EXPECT_GT(device.comparisons().size(), 10U);
+    for (const auto& [kernel, comparison] : device.comparisons())
+      EXPECT_EQ(comparison.differing, 0) << name << ", " << kernel << ": " << comparison.first;
   }
 }
 

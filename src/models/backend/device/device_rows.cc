@@ -14,6 +14,12 @@ constexpr auto kNumberBytes = static_cast<int64_t>(sizeof(float));
 // The numbers from the first to the last of rows that are `stride` apart.
 int64_t reach(int64_t rows, int64_t stride, int64_t dim) { return (rows - 1) * stride + dim; }
 
+// Whether every row already is where it goes. Rows rise where both are in the same place.
+bool moves_nothing(const LayerBackend::RowCopy& copy) {
+  return copy.from.address() == copy.to.address() && copy.from_stride == copy.to_stride &&
+         copy.rows.back() + 1 == std::ssize(copy.rows);
+}
+
 }  // namespace
 
 void DeviceOps::copy_strided(const LayerBackend::StridedCopy& copy) {
@@ -45,7 +51,7 @@ void DeviceOps::copy_one_by_one(const LayerBackend::RowCopy& copy) {
 
 // Rows that move within one place go through other memory, because warps copy in any order.
 void DeviceOps::copy(const LayerBackend::RowCopy& copy) {
-  if (copy.rows.empty() || copy.dim == 0) return;
+  if (copy.rows.empty() || copy.dim == 0 || moves_nothing(copy)) return;
   if (records()) return copy_one_by_one(copy);
   const auto rows = std::ssize(copy.rows);
   const int64_t reached = reach(*std::ranges::max_element(copy.rows) + 1, copy.from_stride, copy.dim);

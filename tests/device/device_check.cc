@@ -84,6 +84,8 @@ TEST(DeviceCheck, KernelsHaveTheBitsOfTheirEmulation) {
        {DType::kF32, DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0}) {
     for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0})
       run_on(device, "llama", weights, entries);
+    for (const char* name : {"mixtral", "deepseek_v3", "qwen3_next"})
+      run_on(device, name, weights, DType::kBF16);
   }
   for (int type = 0; type < kDTypeCount; ++type) {
     const auto dtype = static_cast<DType>(type);

@@ -115,6 +115,31 @@ TEST(EmulatedDeviceRuns, EveryKindOfLayer) {
   }
 }
 
+// States and entries that a device has written to disk come back to another engine on the device.
+TEST(EmulatedDeviceRuns, KeptPrompts) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const char* target : {"lfm2", "qwen3_next", "deepseek_v3"}) {
+    SCOPED_TRACE(target);
+    const auto folder = std::filesystem::path(testing::TempDir()) / ("kept_on_device_" + std::string(target));
+    std::filesystem::remove_all(folder);
+    Workload workload = token_workload(0.0, 8);
+    workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
+    workload.token_prompts.assign(1, {});
+    for (TokenId i = 0; i < 90; ++i) workload.token_prompts[0].push_back((i * i + 3 * i) % 280);
+    const Numerics here{.kernels = device_kernels()};
+    const Numerics there{.kernels = device_kernels(), .device = ComputeDevice::kEmulated};
+    const Variant variant{.speculative = "ngram", .page_size = 4, .prompt_cache = folder};
+    const auto plain = run_variant(here, {}, workload);
+    const auto first = run_variant(there, variant, workload), second = run_variant(there, variant, workload);
+    expect_same(plain, first, "first");
+    expect_same(plain, second, "second");
+    ASSERT_EQ(second.size(), 1U);
+    EXPECT_EQ(first[0].cached_tokens, 0);
+    EXPECT_GT(second[0].cached_tokens, 60);
+    std::filesystem::remove_all(folder);
+  }
+}
+
 // The texts of requests with one adapter, with two and with none, before and after an adapter has changed.
 std::vector<Completion> run_with_adapters(const Numerics& numerics) {
   auto parts = open_variant(numerics, {.speculative = "ngram", .batch = 3}, small_target());

@@ -88,6 +88,9 @@ DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const Mo
       host_(config, options, uploaded(std::move(weights))) {}
 
 DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
+  // The output head that is the embedding, too, whose rows are read here. Modules of heads have none.
+  const bool is_table = !weights.table && !weights.lm_head.parts.empty();
+  const PackedMatrix* const table = is_table ? &weights.embedding() : nullptr;
   const WeightList list = weights.list();
   std::set<const Projection*> stacked;
   for (const auto& stack : list.stacks) {
@@ -97,7 +100,7 @@ DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
   for (const Projection* projection : list.projections) {
     if (!stacked.contains(projection)) ops_.upload(*projection);
     for (const PackedMatrix& part : projection->parts) {
-      if (&part != &weights.embedding()) give_pages_back({part.data.data(), part.data.size()});
+      if (&part != table) give_pages_back({part.data.data(), part.data.size()});
     }
   }
   if (weights.table || !weights.lm_head.parts.empty()) ops_.upload_table(weights.embedding());

@@ -164,6 +164,7 @@ void DeviceBackend::send_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); 
 void DeviceBackend::receive_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); }
 
 void DeviceBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
+  if (tokens.empty()) return;  // a module of a head has no table
   const Timer timer(*this, "embedding");
   ops_.look_up(weights().embedding(), tokens, embedding_scale_, y);
 }

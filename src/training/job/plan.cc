@@ -16,8 +16,9 @@ constexpr double kMostTokens = 36e6;  // of training; lengths beyond were not me
 constexpr double kFill = 0.9;         // of a batch that is text; the rest is padding
 constexpr double kMostPasses = 5.0;   // over the text
 constexpr double kPassesOfSteps = 2.0;
-constexpr int64_t kLeastPrompts = 48;  // some of which are held out
-constexpr int64_t kEvaluations = 4;
+constexpr int64_t kLeastPrompts = 48;     // some of which are held out
+constexpr int64_t kEvaluations = 4;       // in the training, where its time allows them
+constexpr double kEvaluationShare = 0.2;  // of the hours, at most, unless one takes longer
 constexpr double kCheckpointSeconds = 240.0;
 constexpr int kRankings = 4;  // of trees, in the first and the last evaluation
 constexpr int kVariants = 3;  // of the finished head: 16, 8 and 4 bits
@@ -63,17 +64,26 @@ double measuring_s(const JobRates& rates, const JobSizes& sizes) {
 // Plain, in every step and as it pays, greedy; the first two sampled.
 double proof_s(const JobRates& rates, const JobSizes& sizes) { return 5 * round_s(rates, sizes); }
 
-// NGram once; a chain and a tree in each evaluation, more trees in the first and the last.
-double evaluation_s(const JobRates& rates, const JobSizes& sizes) {
-  return (1 + 2 * kEvaluations + 2 * (kRankings - 1)) * round_s(rates, sizes);
+// NGram once; a chain and a tree in each evaluation, several trees in the first and the last.
+double evaluation_s(int64_t evaluations, const JobRates& rates, const JobSizes& sizes) {
+  const int64_t trees = evaluations + (kRankings - 1) * std::min<int64_t>(2, evaluations);
+  return static_cast<double>(1 + evaluations + trees) * round_s(rates, sizes);
 }
 
-HeadPlan finished_plan(int64_t prompts, int64_t steps, const JobRates& rates, const JobSizes& sizes) {
-  const double step_s = std::max(1e-3, mean_step_s(rates, sizes));
+int64_t evaluations_in(double hours, const JobRates& rates, const JobSizes& sizes) {
+  int64_t count = kEvaluations;
+  while (count > 1 && evaluation_s(count, rates, sizes) > kEvaluationShare * hours * 3600.0) --count;
+  return count;
+}
+
+// Says when to evaluate and to write checkpoints.
+HeadPlan finished_plan(int64_t prompts, int64_t steps, int64_t evaluations, double step_s) {
+  steps = std::max<int64_t>(1, steps);
+  const double checkpoint = kCheckpointSeconds / std::max(1e-3, step_s);
   return {.prompts = std::max(kLeastPrompts, prompts),
-          .steps = std::max<int64_t>(1, steps),
-          .evaluate_every = std::max<int64_t>(1, (steps + kEvaluations - 1) / kEvaluations),
-          .checkpoint_every = std::clamp<int64_t>(std::llround(kCheckpointSeconds / step_s), 5, 500)};
+          .steps = steps,
+          .evaluate_every = (steps + evaluations - 1) / evaluations,
+          .checkpoint_every = std::clamp<int64_t>(std::llround(checkpoint), 5, 500)};
 }
 
 }  // namespace
@@ -81,19 +91,22 @@ HeadPlan finished_plan(int64_t prompts, int64_t steps, const JobRates& rates, co
 double JobSizes::step_tokens() const { return kFill * static_cast<double>(batch_tokens); }
 
 HeadPlan plan_for_hours(double hours, const JobRates& rates, const JobSizes& sizes) {
-  const double rest = measuring_s(rates, sizes) + proof_s(rates, sizes) + evaluation_s(rates, sizes);
+  const int64_t evaluations = evaluations_in(hours, rates, sizes);
+  const double rest =
+      measuring_s(rates, sizes) + proof_s(rates, sizes) + evaluation_s(evaluations, rates, sizes);
   const double left = std::max(0.0, hours * 3600.0 - rest);
   const double writing = writing_s(rates, sizes), pass = pass_s(rates, sizes);
   const double passes = std::clamp(writing / std::max(1e-9, pass), 1.0, kMostPasses);
   const double most = kMostTokens / (passes * sizes.window_tokens());
   const double prompts = std::min(left / (writing + passes * pass), most);
   const double steps = prompts * passes * sizes.window_tokens() / sizes.step_tokens();
-  return finished_plan(std::llround(prompts), std::llround(steps), rates, sizes);
+  return finished_plan(std::llround(prompts), std::llround(steps), evaluations, mean_step_s(rates, sizes));
 }
 
 HeadPlan plan_for_steps(int64_t steps, const JobRates& rates, const JobSizes& sizes) {
   const double text = static_cast<double>(steps) * sizes.step_tokens() / kPassesOfSteps;
-  return finished_plan(std::llround(text / sizes.window_tokens()), steps, rates, sizes);
+  return finished_plan(std::llround(text / sizes.window_tokens()), steps, kEvaluations,
+                       mean_step_s(rates, sizes));
 }
 
 DraftLengths expected_lengths(double trained_tokens) {
@@ -116,7 +129,9 @@ JobForecast forecast(const HeadPlan& plan, const JobRates& rates, const JobSizes
   found.trained_tokens = static_cast<double>(plan.steps) * sizes.step_tokens();
   found.passes = found.trained_tokens / text;
   found.text_s = static_cast<double>(plan.prompts) * writing_s(rates, sizes);
-  found.training_s = static_cast<double>(plan.steps) * mean_step_s(rates, sizes) + evaluation_s(rates, sizes);
+  const int64_t evaluations = (plan.steps + plan.evaluate_every - 1) / plan.evaluate_every;
+  found.training_s =
+      static_cast<double>(plan.steps) * mean_step_s(rates, sizes) + evaluation_s(evaluations, rates, sizes);
   found.measuring_s = measuring_s(rates, sizes);
   found.proof_s = proof_s(rates, sizes);
   found.lengths = expected_lengths(found.trained_tokens);

@@ -154,20 +154,20 @@ void expect_same_engines(EngineCase one, int device_steps, int plans, int reques
 
 TEST(DeviceSteps, RandomRequestsOneAfterTheOther) {
   OUTRIDER_REQUIRE_DEVICE();
-  expect_same_engines({.batch = 1}, 8, 4, 10);
+  expect_same_engines({.batch = 1}, 8, 10, 10);
 }
 
 TEST(DeviceSteps, RandomRequestsInBatches) {
   OUTRIDER_REQUIRE_DEVICE();
-  expect_same_engines({.batch = 3}, 8, 3, 12);
-  expect_same_engines({.batch = 5, .page_size = 1}, 16, 2, 12);
-  expect_same_engines({.batch = 2}, 2, 2, 8);
+  expect_same_engines({.batch = 3}, 8, 10, 12);
+  expect_same_engines({.batch = 5, .page_size = 1}, 16, 6, 12);
+  expect_same_engines({.batch = 2}, 2, 6, 8);
 }
 
 TEST(DeviceSteps, PreemptionAndFewPages) {
   OUTRIDER_REQUIRE_DEVICE();
-  expect_same_engines({.batch = 3, .preempt_every = 5}, 8, 2, 10);
-  expect_same_engines({.batch = 4, .page_size = 4, .kv_pages = 40}, 8, 2, 12);
+  expect_same_engines({.batch = 3, .preempt_every = 5}, 8, 6, 10);
+  expect_same_engines({.batch = 4, .page_size = 4, .kv_pages = 40}, 8, 6, 12);
 }
 
 // Requests that draft nothing go on by themselves on the device of an engine that drafts for others.

@@ -33,6 +33,16 @@ TEST_F(ProgramDeviceTest, EveryCommandRunsOnTheEmulatedDevice) {
   EXPECT_EQ(json["device"], "emulated");
 }
 
+TEST_F(ProgramDeviceTest, PlainDecodingStaysOnTheDevice) {
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 12 --speculative none";
+  const std::string here = run(generate + " --device cpu").output;
+  for (const std::string steps : {"0", "1", "3", "8"})
+    EXPECT_EQ(run(generate + " --device emulated --device-steps " + steps).output, here) << steps;
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 --json --device emulated";
+  EXPECT_EQ(run_json(bench)["device_steps"], 8);
+  EXPECT_EQ(run_json(bench + " --device-steps 0")["device_steps"], 0);
+}
+
 TEST_F(ProgramDeviceTest, InspectShowsDeviceAndMemory) {
   const Json json = run_json("inspect " + kModel + " --json --device emulated");
   EXPECT_EQ(json["device"]["name"], "emulated");

@@ -209,7 +209,6 @@ void Engine::offer(RequestId id, TokenTree tree) {
 }
 
 bool Engine::step() {
-  impl_->is_interrupted = false;
   for (const RequestId id : std::exchange(impl_->cancelled, {})) {
     if (Sequence* sequence = impl_->scheduler.find(id)) sequence->finish(FinishReason::kCancelled);
     retire(impl_->step.parts(), id);
@@ -217,6 +216,7 @@ bool Engine::step() {
   if (impl_->scheduler.idle()) return impl_->saved.save(/*everything=*/true);
   try {
     impl_->step.run();
+    impl_->is_interrupted = false;  // the caller looks at what is new before the next step
     impl_->scheduler.park();
     impl_->saved.save(/*everything=*/false);
   } catch (const std::exception& error) {

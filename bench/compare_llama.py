@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tarfile
 
+import run_record
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEER = ROOT / "build" / "llama.cpp"
 
@@ -87,15 +89,17 @@ def llama_ms(options):
     return ({("rows", rows): ms for rows, ms in passes.items()} | {("prompt", length): ms for length, ms in prompts.items()})
 
 
-def table(ours, theirs):
-    """Returns the lines of a Markdown table; ours and theirs are lists with one dictionary per round."""
-    lines = ["| | Outrider | llama.cpp | ours / theirs |", "|---|---|---|---|"]
+def run_table(ours, theirs):
+    """Returns columns and rows of a run; ours and theirs are lists with one dictionary per round."""
+    columns = [{"name": ""}, {"name": "Outrider, ms", "format": ".3g"}, {"name": "llama.cpp, ms", "format": ".3g"},
+               {"name": "ours / theirs", "format": ".2f"}]
+    rows = []
     for kind, count in ours[0]:
         times = [statistics.median(one[kind, count] for one in runs) for runs in (ours, theirs)]
         quotient = statistics.median(a[kind, count] / b[kind, count] for a, b in zip(ours, theirs))
         title = f"a prompt of {count}" if kind == "prompt" else f"{count} row" + ("s" if count > 1 else "")
-        lines.append(f"| {title} | {times[0]:.3g} ms | {times[1]:.3g} ms | {quotient:.2f} |")
-    return lines
+        rows.append([title, *times, quotient])
+    return columns, rows
 
 
 def numbers(text):
@@ -121,6 +125,7 @@ def parse_arguments():
     parser.add_argument("--repetitions", type=int, default=5, help="measurements of a run [5]")
     parser.add_argument("--llama-options", type=str.split, default=[], help="more only for llama-bench, such as '-fa on'")
     parser.add_argument("--json", help="also write all measurements to this file")
+    parser.add_argument("--record", metavar="FILE", help="also write the run, for bench/runs")
     return parser.parse_args()
 
 
@@ -134,7 +139,10 @@ def main():
             into.append(measure(options))
     print(f"{pathlib.Path(options.model).name}: {options.context} tokens cached, {options.threads} threads, kernels "
           f"{options.kernels or 'of this machine'}, medians of {options.rounds} rounds of {options.repetitions}\n")
-    print("\n".join(table(ours, theirs)))
+    columns, rows = run_table(ours, theirs)
+    print("\n".join(run_record.table_lines(columns, rows)))
+    if options.record:
+        run_record.write_run(options.record, columns, rows)
     if options.json:
         result = {"bench": "llama", "model": options.model, "context": options.context, "rows": options.rows}
         for kind, suffix in (("rows", "ms"), ("prompt", "prompt_ms")):

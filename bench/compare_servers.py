@@ -9,7 +9,7 @@
 All servers hold the model at the same time and idle while another one is asked. A round asks each server the same
 prompts at each level; who comes first changes from level to level. Every round has new prompts while the file has some,
 so that no server answers only from its prefix cache. The table has the medians of tokens per second and of the
-ratios of the rounds.
+ratios of the rounds, with a row for each server where there is only one level.
 """
 
 import argparse
@@ -26,6 +26,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
+
+import run_record
 
 SECONDS_TO_START = 60
 SECONDS_TO_ANSWER = 600
@@ -126,16 +128,26 @@ def measure(options, urls):
     return result
 
 
-def print_table(result):
+def by_level(result):
+    """Returns columns and rows of a run: a row for each number of requests at once."""
     names = list(next(iter(result.values())))
     others = [name for name in names if name != "auto"]
-    print("| requests at once | " + " | ".join([*(f"{name}, tokens/s" for name in names),
-                                                *(f"auto over {name}" for name in others)]) + " |")
-    print("|---" * (1 + len(names) + len(others)) + "|")
-    for level, speeds in result.items():
-        ratios = [statistics.median(a / b for a, b in zip(speeds["auto"], speeds[name])) for name in others]
-        print(f"| {level} | " + " | ".join([*(f"{statistics.median(speeds[name]):.0f}" for name in names),
-                                            *(f"{ratio:.2f}" for ratio in ratios)]) + " |")
+    columns = [{"name": "requests at once"}, *({"name": f"{name}, tokens/s", "format": ".0f"} for name in names),
+               *({"name": f"auto over {name}", "format": ".2f"} for name in others)]
+    return columns, [[level, *(statistics.median(speeds[name]) for name in names), *(ratio(speeds, name) for name in others)]
+                     for level, speeds in result.items()]
+
+
+def by_server(speeds):
+    """Returns columns and rows of a run with one number of requests: a row for each server."""
+    columns = [{"name": ""}, {"name": "tokens/s", "format": ".0f"}, {"name": "auto over it", "format": ".2f"}]
+    return columns, [[name, statistics.median(speeds[name]), None if name == "auto" else ratio(speeds, name)]
+                     for name in speeds]
+
+
+def ratio(speeds, name):
+    """The median of the rounds' ratios."""
+    return statistics.median(a / b for a, b in zip(speeds["auto"], speeds[name]))
 
 
 def main():
@@ -154,9 +166,14 @@ def main():
     parser.add_argument("--context", type=int, default=768, help="tokens of each request, with its answer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--record", metavar="FILE", help="also write the run, for bench/runs")
     options = parser.parse_args()
     with started(commands(options)) as urls:
-        print_table(measure(options, urls))
+        result = measure(options, urls)
+    columns, rows = by_level(result) if len(result) > 1 else by_server(*result.values())
+    print("\n".join(run_record.table_lines(columns, rows)))
+    if options.record:
+        run_record.write_run(options.record, columns, rows)
 
 
 if __name__ == "__main__":

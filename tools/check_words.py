@@ -31,6 +31,7 @@ FOLDERS = ("src", "include", "tests", "bench", "fuzz", "examples", "tools", "pyt
 CODE_SUFFIXES = {".h", ".cc", ".inc"}
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 LINE_COMMENT = re.compile(r'((?:"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[^"\'/]|/(?!/))*)//+ ?(.*)')
 HASH_COMMENT = re.compile(r'((?:"(?:\\.|[^"\\])*"|\'[^\']*\'|[^"\'#]|(?<=[^\s])#)*)#+ ?(.*)')
 # A comment that begins so is not in the same paragraph as the line before: list items, indented lines.
@@ -129,8 +130,8 @@ def title_problems(root):
 
 
 def length_problems(root):
-    """Pages that programs write are looked up, not read: they may have any length."""
-    lengths = {path.relative_to(root).as_posix(): len(words(path.read_text(encoding="utf-8")))
+    """Pages that programs write are looked up, not read: they may have any length. No reader sees comments."""
+    lengths = {path.relative_to(root).as_posix(): len(words(HTML_COMMENT.sub("", path.read_text(encoding="utf-8"))))
                for path in [root / "README.md", *root.glob("docs/**/*.md")]}
     for name, length in sorted(lengths.items()):
         limit = MAX_README_WORDS if name == "README.md" else MAX_PAGE_WORDS

@@ -207,6 +207,27 @@ TEST(DeviceSteps, AnInterruptedCallMakesOneStep) {
   EXPECT_EQ(tokens, plain->generate(request)->tokens);
 }
 
+// A thread that submits or cancels interrupts before it waits for the engine.
+TEST(DeviceSteps, AnInterruptionBeforeACallHolds) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const auto engine = open_case({.device_steps = 8, .batch = 1});
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.max_tokens = 30;
+  request.ignore_eos = true;
+  ASSERT_TRUE(engine->submit(request, nullptr).ok());
+  const auto steps_of_call = [&] {
+    const int64_t before = engine->status().steps;
+    engine->step();
+    return engine->status().steps - before;
+  };
+  EXPECT_EQ(steps_of_call(), 1);  // submit() has interrupted
+  EXPECT_EQ(steps_of_call(), 8);
+  engine->interrupt();
+  EXPECT_EQ(steps_of_call(), 1);
+  EXPECT_EQ(steps_of_call(), 8);
+}
+
 TEST(DeviceSteps, AreOffWhereTheyAreNotPossible) {
   OUTRIDER_REQUIRE_DEVICE();
   EXPECT_EQ(open_case({.device_steps = 0})->info().device_steps_reason, "");

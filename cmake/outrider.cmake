@@ -87,8 +87,8 @@ endfunction()
 # outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]
 #               [LABEL unit|long|cli|lossless|slow|trainer] [SHARDS n]):
 # a program as n tests of ctest if it is long, so that all cores share it and the output says how far it is. It is also
-# part of the target <label>_tests, so that a build may leave out what it will not run. "long": unit tests that would
-# take minutes under a sanitizer, which runs "unit" and "cli".
+# part of the target <label>_tests, so that a build may leave out what it will not run. Slow tests are no part of "all".
+# "long" is for unit tests that would take minutes under a sanitizer, which runs "unit" and "cli".
 function(outrider_test name)
   cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM;ALONE" ${ARGN})
   if(NOT ARG_LABEL)
@@ -102,7 +102,9 @@ function(outrider_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Compiling tests takes most of a build; what they test is compiled as it ships. Long suites want fast tests, too.
-  if(NOT ARG_LABEL STREQUAL slow)
+  if(ARG_LABEL STREQUAL slow)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  else()
     target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-O1 -Wno-maybe-uninitialized>)
   endif()
   if(ARG_SHARDS)

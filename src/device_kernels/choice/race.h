@@ -5,6 +5,7 @@
 
 #include "device_kernels/choice/choice_rows.h"
 #include "device_kernels/rows/exponential.h"
+#include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
 
@@ -157,12 +158,10 @@ struct LeaveOutArgs {
 // A warp takes 32 tokens of a row.
 SIMT void leave_out(const Block& block, const LeaveOutArgs& args) {
   const auto count = static_cast<int>(args.tokens.count);
-  const int parts = (count + kWarp - 1) / kWarp, item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [index, i, in] = row_part_of(block, args.rows, count);
+  if (index < 0) return;
   block.wait_for_previous();
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(count);
-  const auto row = args.logits.from(static_cast<int64_t>(item / parts) * args.stride);
+  const auto row = args.logits.from(static_cast<int64_t>(index) * args.stride);
   row.store_if(in, args.tokens.load_if(in, i, 0), Floats(-__builtin_huge_valf()));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "device_kernels/products/group_codes.h"
+#include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
 
@@ -95,13 +96,9 @@ struct WeightedSumsArgs {
 
 // A warp takes 32 numbers of a row.
 SIMT void weighted_sums(const Block& block, const WeightedSumsArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const int64_t first = static_cast<int64_t>(row) * args.used;
   Floats sum(0.0F);
   for (int choice = 0; choice < args.used; ++choice) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device_kernels/rows/exponential.h"
+#include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
 
@@ -73,13 +74,9 @@ struct ClampedSwiglu {
 // A warp takes 32 numbers of a row.
 template <typename Function>
 SIMT void activate(const Block& block, const ActivationArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const auto x = args.x.from(static_cast<int64_t>(row) * args.dim * (args.is_gated != 0 ? 2 : 1));
   Floats y = Function::apply(x.load_if(in, i, 0.0F));
   if (args.is_gated != 0) y = mul_rn(y, Function::factor(x.load_if(in, i + Ints(args.dim), 0.0F)));

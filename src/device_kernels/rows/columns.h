@@ -2,7 +2,7 @@
 // Steps of draft heads over rows of logits and over the places of blocks.
 #pragma once
 
-#include "device_kernels/simt/simt.h"
+#include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
 
@@ -20,13 +20,9 @@ struct ColumnsArgs {
 
 // A warp takes 32 columns of a row.
 SIMT void place_columns(const Block& block, const ColumnsArgs& args) {
-  const int parts = (args.width + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, j, in] = row_part_of(block, args.rows, args.width);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
-  const Ints j = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = j < Ints(args.width);
   const Ints place = args.places.load_if(in, j, -1);
   const Bools has_place = in && place >= Ints(0);
   const Floats x = args.x.from(static_cast<int64_t>(row) * args.count).load_if(has_place, place, 0.0F);
@@ -49,13 +45,9 @@ struct MeansArgs {
 
 // A warp takes 32 numbers of a row.
 SIMT void means(const Block& block, const MeansArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const auto x = args.x.from(static_cast<int64_t>(row) * args.count * args.dim);
   Floats sum(0.0F);
   for (int one = 0; one < args.count; ++one) {

@@ -4,6 +4,7 @@
 
 #include "device_kernels/rows/activation.h"
 #include "device_kernels/rows/portable_functions.h"
+#include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
 
@@ -92,13 +93,9 @@ struct ClampNumbers {
 
 template <typename Operation>
 SIMT void elementwise(const Block& block, const ElementwiseArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride);
   x.store_if(in, i, Operation::apply(args, x.load_if(in, i, 0.0F), row, i, in));
 }

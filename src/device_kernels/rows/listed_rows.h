@@ -2,7 +2,7 @@
 // Rows that lists name. A warp takes 32 numbers of a row.
 #pragma once
 
-#include "device_kernels/simt/simt.h"
+#include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
 
@@ -20,13 +20,9 @@ struct ListedCopyArgs {
 };
 
 SIMT void copy_listed_rows(const Block& block, const ListedCopyArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const int64_t from = args.from.is_null() ? row : args.from.load_one(row);
   const int64_t to = args.to.is_null() ? row : args.to.load_one(row);
   if (to < 0) return;
@@ -59,15 +55,11 @@ struct ProductOfRows {
 
 template <typename Operation>
 SIMT void listed_operand(const Block& block, const ListedOperandArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * parts) return;
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
   block.wait_for_previous();
-  const int row = item / parts;
   const int64_t other = args.list.load_one(row / args.together);
   if (other < 0) return;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride);
   x.store_if(
       in, i,

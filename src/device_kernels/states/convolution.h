@@ -3,6 +3,7 @@
 // last entries, the oldest first.
 #pragma once
 
+#include "device_kernels/rows/row_part.h"
 #include "device_kernels/states/state_nodes.h"
 
 namespace outrider::simt {
@@ -55,14 +56,10 @@ struct GatedSums {
 // A warp takes 32 numbers of a node.
 template <typename Sums>
 SIMT void convolve(const Block& block, const ConvolveArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.nodes * parts) return;
+  const auto [node, i, in] = row_part_of(block, args.nodes, args.dim);
+  if (node < 0) return;
   block.wait_for_previous();
-  const int node = item / parts;
   if (Sums::skips(args, node)) return;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   Floats sum(0.0F);
   for (int tap = 0; tap < args.tap_count; ++tap) {
     const Floats taps = args.taps.from(static_cast<int64_t>(tap) * args.dim).load_if(in, i, 0.0F);
@@ -83,14 +80,11 @@ struct PushInputsArgs {
 
 // The inputs of a state move on by the nodes that are applied. A warp takes 32 numbers of a sequence.
 SIMT void push_inputs(const Block& block, const PushInputsArgs& args) {
-  const int parts = (args.dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.sequence_count * parts) return;
+  const auto [sequence, i, in] = row_part_of(block, args.sequence_count, args.dim);
+  if (sequence < 0) return;
   block.wait_for_previous();
-  const int sequence = item / parts, applied = args.sequences.applied(sequence);
+  const int applied = args.sequences.applied(sequence);
   if (applied == 0) return;
-  const Ints i = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = i < Ints(args.dim);
   const auto state =
       args.states.from(static_cast<int64_t>(args.sequences.state(sequence)) * args.state_stride);
   for (int place = 0; place < args.kept; ++place) {

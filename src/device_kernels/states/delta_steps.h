@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device_kernels/rows/portable_functions.h"
+#include "device_kernels/rows/row_part.h"
 #include "device_kernels/states/state_nodes.h"
 
 namespace outrider::simt {
@@ -19,13 +20,9 @@ struct DeltaRatesArgs {
 
 // A warp takes 32 value heads of a node.
 SIMT void delta_rates(const Block& block, const DeltaRatesArgs& args) {
-  const int parts = (args.heads + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.nodes * parts) return;
+  const auto [node, head, in] = row_part_of(block, args.nodes, args.heads);
+  if (node < 0) return;
   block.wait_for_previous();
-  const int node = item / parts;
-  const Ints head = lane_id() + Ints(item % parts * kWarp);
-  const Bools in = head < Ints(args.heads);
   const auto update = args.updates.of(node).from(args.first);
   const Floats rate = update.load_if(in, head, 0.0F),
                time = update.load_if(in, head + Ints(args.heads), 0.0F);
@@ -112,14 +109,12 @@ SIMT_PART void delta_step(const DeltaStepsArgs& args, int node, int head, Ints c
 
 // A warp takes 32 columns of a value head of a sequence through all its nodes.
 SIMT void delta_steps(const Block& block, const DeltaStepsArgs& args) {
-  const int parts = (args.value_dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.sequence_count * args.value_heads * parts) return;
+  const RowPart part = row_part_of(block, args.sequence_count * args.value_heads, args.value_dim);
+  if (part.row < 0) return;
   block.wait_for_previous();
-  const int sequence = item / parts / args.value_heads, head = item / parts % args.value_heads;
-  const Ints column = lane_id() + Ints(item % parts * kWarp);
+  const int sequence = part.row / args.value_heads, head = part.row % args.value_heads;
   const int first = args.sequences.first(sequence), nodes = args.sequences.nodes(sequence);
-  for (int i = first; i < first + nodes; ++i) delta_step(args, args.order.load_one(i), head, column);
+  for (int i = first; i < first + nodes; ++i) delta_step(args, args.order.load_one(i), head, part.i);
 }
 
 }  // namespace outrider::simt

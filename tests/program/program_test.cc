@@ -208,6 +208,7 @@ TEST_F(ProgramTest, HelpAndVersion) {
   const std::string version = run("--version").output;
   EXPECT_TRUE(version.starts_with("outrider 0.")) << version;
   EXPECT_NE(version.find("\nkernels of this machine: "), std::string::npos) << version;
+  EXPECT_NE(version.find("\nGPU: "), std::string::npos) << version;
   EXPECT_NE(run("--help").output.find("verify-lossless"), std::string::npos);
   const Outcome help = run("generate --help");
   EXPECT_EQ(help.exit_code, 0);

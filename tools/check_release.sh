@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tries the files of a release where nothing was ever built: in roots of Debian 11, 12 and 13 and Ubuntu 24.04, in an
 # empty root, and in the container image. There is no network and no compiler. The roots are made by
-# debootstrap and stay in build/roots. A root that cannot be had is named, and OUTRIDER_ROOTS lists the roots that must be
-# there (default: "bookworm trixie"). Usage: tools/check_release.sh FOLDER   (as root)
+# debootstrap and stay in build/roots. A root that cannot be had is named, and RELEASE_ROOTS lists the roots that must be
+# there (default: "bookworm trixie"). Files for aarch64 are tried in Debian 12 for arm64 where the machine runs its programs
+# (qemu-user-static and binfmt-support). Usage: tools/check_release.sh FOLDER   (as root)
 set -euo pipefail
 folder=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-required=" ${OUTRIDER_ROOTS-bookworm trixie} "
+required=" ${RELEASE_ROOTS-bookworm trixie} "
 [ "$(id -u)" = 0 ] || { echo "check_release: expected to be root, which chroot needs" >&2; exit 1; }
 tarball=$(ls "$folder"/outrider-*-linux-x86_64.tar.gz)
 scratch=$(mktemp -d)
@@ -29,6 +30,7 @@ make_root() {  # NAME
   case $1 in
     bullseye) set -- "$1" "$part" ;;
     bookworm | trixie) set -- --include=$python "$1" "$part" ;;
+    bookworm-arm64) set -- --arch=arm64 --include=$python bookworm "$part" ;;
     # An older debootstrap has no script for noble; all releases since gutsy have the same one.
     noble) set -- --include=$python --components=main,universe --no-check-gpg "$1" "$part" "" gutsy ;;
   esac
@@ -41,16 +43,28 @@ make_root() {  # NAME
 # In namespaces of this trial: a network with nothing but loopback, and mounts that end with it.
 try_root() { unshare --mount --net --pid --fork packaging/release/try_root.sh "$@"; }
 
-try_wheel() {  # ROOT
-  local version
+try_wheel() {  # ROOT [pip option...]
+  local version root=$1
+  shift
   compgen -G "$folder/*.whl" >/dev/null || { echo "   no wheel in $folder, so none was tried"; return 0; }
-  [ -x "$1/usr/bin/python3" ] || return 0
-  version=$(chroot "$1" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  [ -x "$root/usr/bin/python3" ] || return 0
+  version=$(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   rm -rf "$scratch/wheel"
   python3 -m pip install -q --no-index --find-links "$folder" --no-deps --only-binary :all: --python-version "$version" \
-    --target "$scratch/wheel" outrider 2> "$scratch/pip" ||
+    --target "$scratch/wheel" "$@" outrider 2> "$scratch/pip" ||
     { echo "   no wheel for CPython $version: $(tail -n 1 "$scratch/pip")"; return 0; }
-  try_root "$1" "$scratch/wheel" wheel
+  try_root "$root" "$scratch/wheel" wheel
+}
+
+try_arm64() {  # TARBALL
+  local tree=$scratch/tree_arm64
+  grep -qs enabled /proc/sys/fs/binfmt_misc/qemu-aarch64 ||
+    { echo "   skipped: this machine runs no programs for aarch64 (apt-get install qemu-user-static binfmt-support)"; return; }
+  make_root bookworm-arm64 || { echo "   skipped: the root could not be made"; return; }
+  mkdir -p "$tree"
+  tar -xzf "$1" -C "$tree" --strip-components=1
+  try_root build/roots/bookworm-arm64 "$tree" program
+  try_wheel build/roots/bookworm-arm64 --platform "$(basename "$(ls "$folder"/*_aarch64.whl)" .whl | sed 's/.*-//')"
 }
 
 mkdir -p "$scratch/tree" "$scratch/empty" "$scratch/image"
@@ -71,6 +85,11 @@ for name in bullseye bookworm trixie noble; do
 done
 echo "== a root with nothing but the tarball"
 try_root "$scratch/empty" "$scratch/tree" program
+arm64=$(find "$folder" -name 'outrider-*-linux-aarch64.tar.gz')
+if [ -n "$arm64" ]; then
+  echo "== Debian 12 for arm64"
+  try_arm64 "$arm64"
+fi
 image=$(find "$folder" -name 'outrider-*-image.tar.gz')
 if [ -n "$image" ]; then
   echo "== the container image"

@@ -33,9 +33,8 @@ def identifier(kind, name):
     return f"SPDXRef-{kind}-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
 
 
-def declared_licence(package):
-    """The licence that the package's machine-readable copyright file gives for most files, and names that SPDX lacks."""
-    text = pathlib.Path(f"/usr/share/doc/{package}/copyright").read_text(encoding="utf-8", errors="replace")
+def declared_licence(text):
+    """The licence that a package's machine-readable copyright file gives for most files, and names that SPDX lacks."""
     if "copyright-format/1.0" not in text.split("\n\n")[0]:
         return "NOASSERTION", []
     paragraphs = [p for p in re.split(r"\n\s*\n", text) if re.search(r"^Files:", p, re.M | re.I)]
@@ -64,8 +63,8 @@ def part(kind, name, version, licence, **more):
             "copyrightText": "NOASSERTION", **more}
 
 
-def debian_part(package, version, licence, files):
-    url = f"pkg:deb/debian/{package}@{version.replace(':', '%3A').replace('+', '%2B')}?arch=amd64&distro=debian-12"
+def debian_part(package, version, licence, files, architecture):
+    url = f"pkg:deb/debian/{package}@{version.replace(':', '%3A').replace('+', '%2B')}?arch={architecture}&distro=debian-12"
     reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": url}
     comment = "in the archive: " + ", ".join(files)
     return part("Package", package, version, licence, externalRefs=[reference], comment=comment,
@@ -76,13 +75,14 @@ class Tarball:
     """The members of the archive that matter here."""
 
     def __init__(self, path):
-        self.libraries, self.models, self.origins = [], {}, []
+        self.libraries, self.models, self.origins, self.copyrights = [], {}, [], {}
         with tarfile.open(path) as archive:
             for member in archive:  # in one pass, because to seek in the archive is to unpack it again
                 self.root, _, name = member.name.partition("/")
                 if member.isfile():
                     self.read(name, lambda: archive.extractfile(member).read())
         self.version = self.root.split("-")[1]
+        self.architecture = "arm64" if self.root.endswith("aarch64") else "amd64"
         self.digest = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
     def read(self, name, content):
@@ -90,6 +90,8 @@ class Tarball:
             self.libraries.append(name.removeprefix("lib/"))
         elif name.startswith("share/outrider/models/") and name.endswith(".safetensors"):
             self.models[name.split("/")[3]] = hashlib.sha256(content()).hexdigest()
+        elif name.startswith("share/doc/outrider/licences/"):
+            self.copyrights[name.split("/")[-1]] = content().decode(errors="replace")
         elif name == "share/doc/outrider/parts.tsv":
             self.origins = [line.split("\t") for line in content().decode().splitlines()[1:]]
 
@@ -101,9 +103,9 @@ def make(tarball):
     # The launcher holds parts of the C library, which the list has already.
     parts, own_licences = [], set()
     for package, (version, files) in sorted(packages.items()):
-        licence, own = declared_licence(package)
+        licence, own = declared_licence(tarball.copyrights[package])
         own_licences.update((name, package) for name in own)
-        parts.append(debian_part(package, version, licence, files))
+        parts.append(debian_part(package, version, licence, files, tarball.architecture))
     for model, digest in tarball.models.items():
         parts.append(part("Model", model, tarball.version, MODEL_LICENCE, primaryPackagePurpose="OTHER",
                           comment="SHA-256 of its model.safetensors: " + digest))

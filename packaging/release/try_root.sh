@@ -31,7 +31,7 @@ try_wheel() {
 from outrider import LLM, SamplingParams
 llm = LLM('builtin', speculative_config='draft_target')
 output = llm.generate('$prompt', SamplingParams(max_tokens=8, temperature=0))
-print(output.text)")
+print(output.outputs[0].text)")
   [ -n "$text" ] || fail "expected a text from the package for Python, found none"
   echo "   wheel: five lines of Python continue '$prompt' with '$text'"
 }

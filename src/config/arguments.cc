@@ -31,6 +31,16 @@ std::string long_name(std::string_view argument) {
   return name;
 }
 
+// "method" of "--speculative-config.method", as vLLM takes the keys one by one; empty: no such option.
+std::string speculative_key(std::string_view argument) {
+  constexpr std::string_view kMaps[] = {"speculative-config.", "speculative."};
+  const std::string name = long_name(argument);
+  for (const std::string_view map : kMaps) {
+    if (name.starts_with(map)) return name.substr(map.size());
+  }
+  return "";
+}
+
 const OptionRow* own_option(Command command, std::string_view argument) {
   if (argument.size() == 2 && argument[0] == '-') {
     for (const OptionRow& row : option_table()) {
@@ -76,6 +86,8 @@ class Translator {
       take_own(*own, argument, value);
       return {};
     }
+    if (const std::string key = speculative_key(name); !key.empty() && option_of(command_, "speculative"))
+      return take_key(key, name, std::move(value));
     const ForeignName* foreign = find_foreign(foreign_options(), name);
     const bool is_known = foreign != nullptr && (!is_option(*foreign) || option_of(command_, foreign->here) ||
                                                  !foreign->remark.empty());
@@ -104,6 +116,12 @@ class Translator {
     return has_words_ && next_ < given_.size() && !given_[next_].starts_with('-');
   }
 
+  // A flag of one system has a number in another: "--warmup 2".
+  bool is_number_next() const {
+    return next_ < given_.size() && !given_[next_].empty() &&
+           given_[next_].find_first_not_of("0123456789") == std::string::npos;
+  }
+
   Status take_foreign(const ForeignName& foreign, const std::string& place,
                       std::optional<std::string> value) {
     if (!value && foreign.is_flag) value = "true";
@@ -114,7 +132,15 @@ class Translator {
     const bool has_option = is_option(foreign) && option_of(command_, foreign.here) != nullptr;
     if (has_option && !leaves_default(foreign, *translated)) return add_option(foreign, place, *translated);
     while (foreign.here.empty() && !foreign.is_flag && is_further_word()) ++next_;
+    if (foreign.here.empty() && foreign.is_flag && is_number_next()) ++next_;
     arguments_.foreign.push_back({.place = place, .name = &foreign, .value = *std::move(translated)});
+    return {};
+  }
+
+  Status take_key(const std::string& key, const std::string& place, std::optional<std::string> value) {
+    if (!value && next_ < given_.size()) value = given_[next_++];
+    if (!value) return usage_error(fmt::format("{}: expected a value, found none", place));
+    arguments_.foreign.push_back({.place = place, .name = nullptr, .value = *std::move(value), .key = key});
     return {};
   }
 

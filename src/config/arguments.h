@@ -17,7 +17,8 @@ namespace outrider {
 struct ForeignArgument {
   std::string place;  // as it was given: "--draft-max"
   const ForeignName* name = nullptr;
-  std::string value;  // as it is written here
+  std::string value;     // as it is written here
+  std::string key = {};  // where `name` is null: the key, as in --speculative-config.KEY
 };
 
 struct Arguments {

@@ -110,8 +110,7 @@ class Resolver {
     settings_ = default_settings(given_.command);
     OUTRIDER_RETURN_IF_ERROR(load_file());
     warn_of_unknown_variables();
-    for (const ForeignArgument& argument : given_.foreign)
-      take_foreign(*argument.name, argument.place, argument.value, OriginKind::kCommandLine);
+    for (const ForeignArgument& argument : given_.foreign) take_argument(argument);
     for (const OptionRow& row : option_table()) {
       if (row.belongs_to(given_.command)) OUTRIDER_RETURN_IF_ERROR(take_option(row));
     }
@@ -189,6 +188,15 @@ class Resolver {
 
   Status refuse(const ForeignName& foreign, const std::string& place) const {
     return at_origin({OriginKind::kFile, place}, value_here(foreign, "").error());
+  }
+
+  void take_argument(const ForeignArgument& argument) {
+    if (argument.name != nullptr)
+      return take_foreign(*argument.name, argument.place, argument.value, OriginKind::kCommandLine);
+    keys_.settings.push_back({.place = argument.place,
+                              .key = argument.key,
+                              .value = argument.value,
+                              .rank = static_cast<int>(OriginKind::kCommandLine)});
   }
 
   // A name that is no option here: a key of --speculative, or one without effect.

@@ -169,12 +169,13 @@ void complete_shape(const GivenKeys& given, SpeculativeOptions& options) {
   const std::optional<TreeKind> inferred = inferred_kind(given);
   if (inferred && !given.has("tree")) options.tree.kind = *inferred;
   const bool names_nodes = given.has("verified_tokens");
-  if (names_nodes && !given.has("max_draft_len"))
+  const bool names_length = given.has("max_draft_len") || given.has("draft_block_size");
+  if (names_nodes && !names_length)
     options.max_draft_len = std::min(options.tree.max_total_draft_tokens, kMaxDraftLen);
   if (options.max_draft_len > 0) take_expansion_length(options);
   options.shape_unset = {
       .kind = !inferred && !given.has("tree"),
-      .max_draft_len = !given.has("max_draft_len") && !names_nodes && options.tree.kind != TreeKind::kStatic,
+      .max_draft_len = !names_length && !names_nodes && options.tree.kind != TreeKind::kStatic,
       .dynamic_tree_max_top_k = !given.has("dynamic_tree_max_topK"),
       .max_total_draft_tokens = !given.has("max_total_draft_tokens") && !names_nodes};
 }
@@ -372,6 +373,12 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_spe
   GivenKeys given;
   OUTRIDER_RETURN_IF_ERROR(take_match_length(settings, config.warnings));
   OUTRIDER_RETURN_IF_ERROR(given.assign_all(settings, config));
+  for (const auto& [key, other] :
+       {std::pair("max_draft_len", "draft_block_size"), std::pair("medusa_choices", "tree_accuracies")}) {
+    if (given.has(key) && given.has(other))
+      return usage_error(
+          fmt::format("{}: expected one of {} and {}, found both; keep one", place, key, other));
+  }
   const bool lists_methods = given.has("decoding_type") && !options.combine.empty() && !given.has("combine");
   if (given_speculation.has_user_drafter) {
     OUTRIDER_RETURN_IF_ERROR(take_user_method(place, given, options));

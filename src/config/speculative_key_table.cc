@@ -4,18 +4,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "config/foreign/foreign_names.h"
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "config/option_value.h"
 
 namespace outrider {
 namespace {
+
+// "; REASON" for a method of another system that is none here, else what may be meant.
+std::string advice(std::string_view text, std::span<const std::string_view> names) {
+  const std::string_view reason = reason_against(text);
+  return reason.empty() ? suggestion(text, names) : fmt::format("; {}", reason);
+}
 
 Result<Method> parse_method(std::string_view text) {
   const std::optional<Method> method = find_method(text);
@@ -29,7 +37,7 @@ Result<Method> parse_method(std::string_view text) {
     if (row.is_named) names.push_back(row.name);
   }
   return usage_error(
-      fmt::format("expected a method ({}), found {}{}", joined(names), quote(text), suggestion(text, names)));
+      fmt::format("expected a method ({}), found {}{}", joined(names), quote(text), advice(text, names)));
 }
 
 constexpr double kMaxToken = std::numeric_limits<TokenId>::max();
@@ -218,6 +226,12 @@ Status assign_verified(Config& config, const OptionValue& value) {
   return {};
 }
 
+// The tokens of a block, its first one included, which is known.
+Status assign_block(Config& config, const OptionValue& value) {
+  config.options.max_draft_len = static_cast<int>(value.integer) - 1;
+  return {};
+}
+
 Status assign_method(Config& config, const OptionValue& value) {
   const std::string_view text = value.text();
   if (text.find(',') != std::string_view::npos) return assign_combine(config, value);
@@ -276,6 +290,10 @@ const SpeculativeKey kKeys[] = {
      .usual_default = method_name(Method::kNone)},
     {.name = "max_draft_len", .methods = kAllMethods, .member = option<&Options::max_draft_len>(),
      .help = "levels of the drafted tree; 0 drafts nothing", .range = {0, kMaxDraftLen}},
+    {.name = "draft_block_size", .methods = kAllMethods,
+     .member = read_by<assign_block, Config>(OptionType::kInteger),
+     .help = "tokens of a drafted block and the one before it, in place of max_draft_len",
+     .range = {1, kMaxDraftLen + 1}},
     {.name = "tree", .methods = kAllMethods,
      .member = named_option<kTreeKinds, &Options::tree, &TreeOptions::kind>(),
      .help = "chain, static (expansion), dynamic (the likeliest paths, whatever their shape) or choices "

@@ -263,6 +263,10 @@ std::vector<std::string> usual_words(std::vector<std::string> words) {
   for (const auto& [other, command] : kOtherWords) {
     if (words.front() == other) words.front() = command;
   }
+  if (words.size() > 1 && words.front() == "bench") {  // commands of trtllm-bench
+    if (words[1] == "throughput") words[1] = "batch";
+    if (words[1] == "latency") words.erase(words.begin() + 1);
+  }
   return words;
 }
 

@@ -17,7 +17,6 @@ namespace {
 using namespace foreign_remarks;
 using Name = ForeignName;
 
-constexpr std::string_view kTrt = "TensorRT-LLM";
 constexpr std::string_view kSglang = "SGLang";
 constexpr std::string_view kTrtVllm = "TensorRT-LLM|vLLM";
 constexpr std::string_view kVllmSglang = "vLLM|SGLang";
@@ -28,6 +27,7 @@ constexpr std::string_view kNoCode = "files of a model are read, and never run";
 constexpr std::string_view kTemplateDecides =
     "the model's chat template tells how calls and thinking are marked";
 constexpr std::string_view kFileDecides = "the files of the drafter decide it";
+constexpr std::string_view kItsMethod = "its method is refused";
 constexpr std::string_view kMeasured = "the policy measures costs and acceptance";
 constexpr std::string_view kCoupled = "drafts are accepted by --acceptance, without loss by default";
 
@@ -37,7 +37,7 @@ constexpr Name kOptionNames[] = {
     // Options with a counterpart.
     {kTrt, "--extra-llm-api-options", "config"},
     {kTrtVllm, "--speculative-config", "speculative"},
-    {"llama.cpp|vLLM|SGLang", "-m|--model|--model-path", "model"},
+    {"TensorRT-LLM|llama.cpp|vLLM|SGLang", "-m|--model|--model-path", "model"},
     {kVllm, "-i|--input-file", "input"},
     {kVllm, "--output-file", "output"},
     {kLlama, "-hf|-hfr|--hf-repo", "model"},
@@ -68,7 +68,7 @@ constexpr Name kOptionNames[] = {
     {kTrt, "kv_cache_config.tokens_per_block", "page-size"},
     {kVllm, "--num-gpu-blocks-override", "kv-pages"},
     {kServers, "--tensor-parallel-size|--tp-size|--tp|-tp", "tensor-parallel"},
-    {kServers, "--pipeline-parallel-size|--pp-size|-pp", "pipeline-parallel"},
+    {kServers, "--pipeline-parallel-size|--pp-size|--pp|-pp", "pipeline-parallel"},
     {kTrt, "--max-num-tokens", "max-batch-rows"},
     {kLlama, "-md|--model-draft|--spec-draft-model", "speculative-model"},
     {kLlama, "-hfd|-hfrd|--hf-repo-draft|--spec-draft-hf", "speculative-model"},
@@ -84,6 +84,9 @@ constexpr Name kOptionNames[] = {
     {kVllm, "--enable-adaptive-k", "speculative.policy", "true=auto", {}, true},
     {kSglang, "--speculative-adaptive", "speculative.policy", "true=auto", {}, true},
     {kSglang, "--speculative-token-map", "speculative.speculative_token_map"},
+    {kSglang, "--speculative-dflash-block-size", "speculative.draft_block_size"},
+    {kSglang, "--speculative-dspark-block-size", "speculative.max_draft_len"},
+    {kSglang, "--speculative-use-block-verification", "acceptance", "true=block", {}, true},
     {kSglang, "--speculative-num-steps", "speculative.max_draft_len"},
     {kSglang, "--speculative-eagle-topk", "speculative.dynamic_tree_max_topK"},
     {kSglang, "--speculative-num-draft-tokens", "speculative.verified_tokens"},
@@ -91,7 +94,7 @@ constexpr Name kOptionNames[] = {
     {kSglang, "--speculative-ngram-max-bfs-breadth", "speculative.dynamic_tree_max_topK"},
     {kSglang, "--speculative-ngram-capacity", "speculative.max_pool_patterns"},
     {kSglang, "--speculative-ngram-external-corpus-path", "corpus", {},
-     "Suffix and Auto draft from it, and NGram alone does not"},
+     "Suffix and Auto draft from it, and NGram does not"},
     // Options without effect.
     {kTrt, "disable_overlap_scheduler", {}, {}, kNoOverlap, true},
     {kTrt, "cuda_graph_config", {}, {}, kNoGpu},
@@ -158,7 +161,7 @@ constexpr Name kOptionNames[] = {
     {kVllm, "--ngram-prompt-lookup-min", {}, {}, "every length down to 1 is looked up"},
     {kVllm, "--tokenizer-mode", {}, "auto|hf|slow", kLocalFiles},
     {kVllm, "--generation-config", {}, "auto", "the model's own is followed"},
-    {kVllm, "--per-request-spec-decode-metrics", {}, "summary", "every answer has them"},
+    {kVllm, "--per-request-spec-decode-metrics", {}, "none|summary", "every answer has them"},
     {kVllm, "--enable-auto-tool-choice", {}, {}, kAlwaysOn, true},
     {kVllmSglang, "--tool-call-parser", {}, {}, kTemplateDecides},
     {kServers, "--reasoning-parser", {}, {}, kTemplateDecides},
@@ -184,7 +187,8 @@ constexpr Name kOptionNames[] = {
     {kLlama, "--threads-http", {}, {}, "one thread serves all connections"},
     {kLlama, "--embedding|--embeddings", {}, {}, "/v1/embeddings is always there", true},
     {kLlama, "-cb|--cont-batching|--jinja|--metrics|--slots|--props", {}, {}, kAlwaysOn, true},
-    {kLlama, "--mlock|--no-mmap|--no-warmup|--warmup", {}, {}, kLocalFiles, true},
+    {kLlama, "--mlock|--no-mmap|--no-warmup", {}, {}, kLocalFiles, true},
+    {"llama.cpp|TensorRT-LLM", "--warmup", {}, {}, "the engine is warm when it is measured", true},
     {kLlama, "--numa", {}, {}, "--pin keeps threads on their processors"},
     {kLlama, "-kvu|--kv-unified", {}, {}, kAlwaysOn, true},
     {kLlama, "--cache-reuse|-cram|--cache-ram", {}, {}, kOwnMemory},
@@ -204,7 +208,16 @@ constexpr Name kOptionNames[] = {
     {kSglang, "--speculative-adaptive-config", {}, {}, kMeasured},
     {kSglang, "--speculative-dspark-sps-table-path|--speculative-dspark-confidence-sts-path", {}, {}, kMeasured},
     {kSglang, "--speculative-use-rejection-sampling", {}, {}, kCoupled, true},
-    {kSglang, "--speculative-dflash-draft-window-size|--speculative-draft-window-size", {}, {}, kOwnDraftMemory},
+    {kSglang, "--speculative-dflash-draft-window-size|--speculative-draft-window-size|--speculative-draft-sink-size|"
+              "--speculative-draft-kv-cache-dtype", {}, {}, kOwnDraftMemory},
+    {kSglang, "--speculative-domino-candidate-pool-size", {}, {}, "the whole vocabulary is scored"},
+    {kSglang, "--speculative-dspark-align-verify-tokens-to-graph-tier|--enable-draft-weights-cpu-backup", {}, {}, kNoGpu, true},
+    {kSglang, "--speculative-enable-w4a4-mxfp4-megamoe|--enable-linear-replayssm-spec", {}, {}, kOwnKernels, true},
+    {kSglang, "--speculative-dsa-topk-backend", {}, {}, kOwnKernels},
+    {kSglang, "--decoupled-spec-bind-endpoint|--decoupled-spec-connect-endpoints|--decoupled-spec-rank|"
+              "--decoupled-spec-role|--spec-trace-dir", {}, {}, "--draft-ranks drafts in other processes of a job", false, true},
+    {kSglang, "--decrypted-draft-config-file", {}, {}, kFileDecides, false, true},
+    {kSglang, "--uno-lora-path", {}, {}, kItsMethod, false, true},
     {kSglang, "--speculative-skip-dp-mlp-sync", {}, {}, kOneProcess, true},
     {kSglang, "--speculative-attention-mode|--speculative-draft-attention-backend", {}, {}, kOwnKernels},
     {kSglang, "--speculative-moe-runner-backend|--speculative-moe-a2a-backend", {}, {}, kOwnKernels},
@@ -245,6 +258,11 @@ constexpr Name kKeyNames[] = {
     {"transformers", "num_assistant_tokens_schedule", "draft_len_schedule",
      "constant|heuristic|heuristic_transient=heuristic"},
     {"transformers", "assistant_early_exit", "exit_layer"},
+    {"transformers", "use_mtp", "decoding_type", "true=mtp|false="},
+    {"transformers", "speculation_type", "decoding_type"},
+    {"transformers", "is_assistant", {}, {}, "a model drafts where speculative_model names it"},
+    {"transformers", "assistant_lookbehind|target_lookbehind", {}, {}, "texts of two tokenizers are matched as a whole"},
+    {"transformers", "assistant_ensemble_weight", {}, {}, "a mixture with the drafter would change the output", false, true},
     // Keys without effect.
     {kTrt, "eagle3_one_model|mtp_eagle_one_model|use_mtp_vanilla", {}, {}, kNoOverlap},
     {kTrt, "num_eagle_layers|num_medusa_heads|eagle3_model_arch", {}, {}, kFileDecides},
@@ -253,28 +271,46 @@ constexpr Name kKeyNames[] = {
     {kTrt, "max_batch_size", {}, {}, "--max-batch bounds the batch"},
     {kTrt, "greedy_sampling", {}, "true", kCoupled},
     {kTrt, "use_rejection_sampling|allow_advanced_sampling|advanced_sampling_mode|enable_penalty", {}, {}, kCoupled},
-    {kTrt, "sa_spec_threshold", {}, {}, "the likeliest nodes of both drafters are verified"},
+    {kTrt, "sa_spec_threshold|sa_config.threshold", {}, {}, "the likeliest nodes of both drafters are verified"},
     {kTrt, "sa_config.max_matching_ngram_size", {}, {}, "the suffix tree finds the longest match"},
     {kTrt, "global_pool_size|sa_config.global_pool_size", {}, {}, "the key `suffix_max_cached_requests` bounds it"},
     {kTrt, "acceptance_rate_window_size|acceptance_rate_threshold", {}, {}, kMeasured},
     {kTrt, "acceptance_window|acceptance_length_threshold", {}, {}, kMeasured},
     {kTrt, "load_format", {}, {}, kLocalFiles},
-    {kVllm, "draft_tensor_parallel_size", {}, {}, kOneProcess},
+    {kTrt, "sa_config", "use_sa_spec"},
+    {kTrt, "output_directory|write_interval|file_prefix", {}, {}, kItsMethod, false, true},
+    {kTrt, "drafter|resource_manager", {}, {}, "a program passes its drafter to the engine", false, true},
+    {kTrt, "posterior_threshold", "typical_epsilon"},
+    {kVllm, "draft_tensor_parallel_size|tensor_parallel_size", {}, {}, kOneProcess},
     {kVllm, "prompt_lookup_min", {}, {}, "every length down to 1 is looked up"},
     {kVllm, "rejection_sample_method", {}, "strict|standard|probabilistic|block", kCoupled},
     {kVllm, "acceptance_method", {}, "rejection_sampler", kCoupled},
     {kVllm, "max_model_len|kv_cache_dtype", {}, {}, kOwnDraftMemory},
-    {kVllm, "quantization|draft_load_config|revision|code_revision", {}, {}, kFileDecides},
+    {kVllm, "quantization|draft_load_config|revision|code_revision|draft_lm_head_quantization|"
+            "index_share_for_mtp_iteration", {}, {}, kFileDecides},
+    {kVllm, "dspark_draft_topk|xpress_topc", {}, {}, "the whole vocabulary is scored"},
+    {kVllm, "synthetic_acceptance_rates|synthetic_acceptance_length", {}, {},
+     "`outrider bench --synthetic-acceptance` measures it", false, true},
+    {kVllm, "fly_window_size|fly_entropy_threshold|fly_entropy_top_k", {}, {}, "its rule would change the output", false, true},
     {kVllm, "parallel_drafting", {}, {}, "the drafter's files decide whether tokens are drafted one by one"},
     {kVllm, "use_heterogeneous_vocab", {}, {}, "the tokenizers decide whether the draft model has another vocabulary"},
     {kVllm, "enforce_eager|disable_padded_drafter_batch|use_local_argmax_reduction", {}, {}, kNoGpu},
-    {kVllm, "disable_mqa_scorer|moe_backend|attention_backend", {}, {}, kOwnKernels},
-    {kVllm, "disable_eagle_block_drop", {}, {}, "the prefix cache drops nothing for drafters"},
+    {kVllm, "disable_mqa_scorer|moe_backend", {}, {}, kOwnKernels},
+    {kTrtVllm, "attention_backend", {}, {}, kOwnKernels},
+    {kVllm, "disable_eagle_block_drop|disable_lookahead_block_hashes", {}, {}, "the prefix cache drops nothing for drafters"},
     {kVllm, "adaptive_k_ema_alpha|adaptive_k_c_draft|adaptive_k_min_tokens|adaptive_k_cooldown_steps", {}, {}, kMeasured},
     {kVllm, "adaptive_k_bs_penalty|adaptive_k_alpha_prior", {}, {}, kMeasured},
-    {kVllm, "uno_lora_path|fsm_path", {}, {}, "its method is refused"},
+    {kVllm, "uno_lora_path|fsm_path", {}, {}, kItsMethod},
     {kVllm, "disable_logprobs", {}, {}, "log-probabilities are the target's own"},
     {kVllm, "suffix_decoding_corpus_tokens", {}, {}, "the key `suffix_max_cached_requests` bounds it"},
+};
+
+// Methods that are none here, and why.
+constexpr Name kMethodNames[] = {
+    {kVllm, "custom_class", {}, {}, "a program passes its drafter to the engine"},
+    {kVllm, "extract_hidden_states", {}, {}, "it drafts nothing; drafters in Python read the states"},
+    {kTrt, "SaveState", {}, {}, "it drafts nothing; `outrider-train` collects the states that it needs"},
+    {kVllmSglang, "uno", {}, {}, "adapters that draft are not read"},
 };
 // clang-format on
 
@@ -297,7 +333,7 @@ bool same_name(std::string_view there, std::string_view given) {
 std::span<const ForeignName> foreign_options() {
   static const std::vector<ForeignName> all = [] {
     std::vector<ForeignName> names(std::begin(kOptionNames), std::end(kOptionNames));
-    for (const auto more : {llama_server_names(), vllm_serve_names()})
+    for (const auto more : {llama_server_names(), vllm_serve_names(), trt_bench_names()})
       names.insert(names.end(), more.begin(), more.end());
     return names;
   }();
@@ -305,6 +341,11 @@ std::span<const ForeignName> foreign_options() {
 }
 
 std::span<const ForeignName> foreign_keys() { return kKeyNames; }
+
+std::string_view reason_against(std::string_view method) {
+  const ForeignName* row = find_foreign(kMethodNames, method);
+  return row == nullptr ? std::string_view() : row->remark;
+}
 
 std::string_view speculative_key_of(const ForeignName& option) {
   constexpr std::string_view kPrefix = "speculative.";

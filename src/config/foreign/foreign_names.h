@@ -19,6 +19,11 @@ std::span<const ForeignName> foreign_options();
 // Keys of a speculative configuration.
 std::span<const ForeignName> foreign_keys();
 
+// Why a method of another system is no method here; empty: nothing is known against the name.
+std::string_view reason_against(std::string_view method);
+
+bool belongs_to_system(const ForeignName& name, std::string_view system);
+
 // The key of --speculative that an option stands for; empty: none.
 std::string_view speculative_key_of(const ForeignName& option);
 
@@ -35,6 +40,9 @@ Result<std::string> value_here(const ForeignName& name, std::string_view value);
 
 // "has no effect here: REMARK".
 std::string no_effect(const ForeignName& name);
+
+// Says for a table of Markdown what a name is here. is_key: `here` is a key of --speculative.
+std::string meaning_here(const ForeignName& name, bool is_key);
 
 // docs/reference/coming_from.md.
 std::string foreign_reference();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "config/arguments.h"
+#include "config/foreign/peer_options.h"
 #include "config/methods.h"
 #include "config/option_table.h"
 #include "config/option_value.h"
@@ -234,6 +235,36 @@ TEST(ForeignNames, EveryOptionOfLlamaServerAndVllmIsKnown) {
   EXPECT_GE(count, 700u);
 }
 
+TEST(ForeignNames, EveryOptionOfSpeculationOfEachSystemHasAState) {
+  std::set<std::string_view> systems;
+  size_t count = 0;
+  for (const PeerOptions& list : peer_options()) {
+    systems.insert(list.system);
+    for (const std::string_view names : split(list.options, ' ')) {
+      for (const std::string_view name : split(names, '|')) {
+        ++count;
+        EXPECT_TRUE(state_here(list, name)) << list.system << " " << list.version << ": " << name;
+      }
+    }
+  }
+  EXPECT_EQ(systems.size(), 5u);
+  EXPECT_GE(count, 350u);
+}
+
+TEST(ForeignNames, StatesSayWhatAnOptionIsHere) {
+  const PeerOptions sglang = {.system = "SGLang", .version = "0", .kind = PeerKind::kOption, .options = {}};
+  EXPECT_EQ(state_here(sglang, "--speculative-dflash-block-size"), "key `draft_block_size`");
+  EXPECT_EQ(state_here(sglang, "--spec-method"), std::nullopt);  // of vLLM
+  PeerOptions vllm = {.system = "vLLM", .version = "0", .kind = PeerKind::kKey, .options = {}};
+  EXPECT_EQ(state_here(vllm, "fly_window_size"), "refused: its rule would change the output");
+  EXPECT_EQ(state_here(vllm, "no_such_key"), std::nullopt);
+  vllm.kind = PeerKind::kMethod;
+  EXPECT_EQ(state_here(vllm, "qwen3_5_mtp"), "method `MTP`");
+  EXPECT_EQ(state_here(vllm, "extract_hidden_states"),
+            "refused: it drafts nothing; drafters in Python read the states");
+  EXPECT_EQ(state_here(vllm, "no_such_method"), std::nullopt);
+}
+
 TEST(ForeignNames, RefusalsSayWhy) {
   const auto refused = serve_settings({"--lora-init-without-apply", "--model", "m"});
   ASSERT_FALSE(refused.ok());
@@ -321,6 +352,19 @@ TEST(Arguments, WordsThatAreGivenByNameKeepTheirOrder) {
       Command::kBatch, std::vector<std::string>{"--model", "m", "-o", "out", "-i", "in", "--ctx=99"});
   ASSERT_TRUE(arguments.ok()) << arguments.error().message;
   EXPECT_EQ(arguments->own, (std::vector<std::string>{"in", "-o", "out", "--ctx=99", "m"}));
+}
+
+TEST(Arguments, OptionsOfTrtllmBenchAreRead) {
+  const std::vector<std::string> words = {"--model",        "m", "--dataset",  "set.jsonl",
+                                          "--num_requests", "9", "--warmup",   "2",
+                                          "--concurrency",  "8", "--streaming"};
+  const auto batch = translate_arguments(Command::kBenchBatch, words);
+  ASSERT_TRUE(batch.ok()) << batch.error().message;
+  EXPECT_EQ(batch->own, (std::vector<std::string>{"m", "--prompts=set.jsonl", "--limit=9", "--batch=8"}));
+  EXPECT_EQ(batch->foreign.size(), 2u);
+  const auto refused = translate_arguments(Command::kBench, std::vector<std::string>{"--report_json", "r"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("--json prints the report"), std::string::npos);
 }
 
 TEST(Arguments, NamesOfAnotherCommandsOptionsStayUnknown) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/foreign/foreign_names.h"
+#include "config/foreign/peer_options.h"
 #include "config/option_value.h"
 
 namespace outrider {
@@ -29,8 +30,15 @@ constexpr std::string_view kIntroductionText =
     "| `trtllm-serve MODEL --config FILE` (or `--extra_llm_api_options FILE`) | `outrider serve MODEL "
     "--config "
     "FILE` |\n"
-    "| `trtllm-bench --model MODEL throughput --config FILE` | `outrider bench MODEL --config FILE` |\n"
-    "| `vllm serve MODEL --speculative-config JSON` | `outrider serve MODEL --speculative-config JSON` |\n"
+    "| `trtllm-bench --model MODEL throughput --dataset FILE --concurrency 8` | `outrider bench throughput "
+    "--model "
+    "MODEL --dataset FILE --concurrency 8` |\n"
+    "| `trtllm-bench --model MODEL latency --config FILE` | `outrider bench latency --model MODEL --config "
+    "FILE` "
+    "|\n"
+    "| `vllm serve MODEL --speculative-config JSON` (or `--speculative-config.KEY VALUE`) | `outrider serve "
+    "MODEL "
+    "--speculative-config JSON` (or `--speculative-config.KEY VALUE`) |\n"
     "| `vllm run-batch -i FILE -o OUT --model MODEL` | `outrider batch -i FILE -o OUT --model MODEL` |\n"
     "| `llama-server -m MODEL -md DRAFT -c 8192 -np 4` | `outrider serve -m MODEL -md DRAFT -c 8192 -np 4` "
     "|\n"
@@ -68,11 +76,6 @@ constexpr SystemText kSystems[] = {
      "decoding with the same seed.\n"},
 };
 
-bool belongs_to_system(const ForeignName& name, std::string_view system) {
-  const std::vector<std::string_view> systems = split(name.systems, '|');
-  return std::find(systems.begin(), systems.end(), system) != systems.end();
-}
-
 // "a|b" as "`a`, `b`".
 std::string as_code(std::string_view names) {
   std::string text;
@@ -81,7 +84,61 @@ std::string as_code(std::string_view names) {
   return text;
 }
 
-std::string meaning(const ForeignName& name, bool is_key) {
+void add_rows(std::span<const ForeignName> names, std::string_view system, bool is_key, std::string& text) {
+  for (const ForeignName& name : names) {
+    if (belongs_to_system(name, system))
+      text += fmt::format("| {} | {} | {} |\n", as_code(name.names), is_key ? "key" : "option",
+                          meaning_here(name, is_key));
+  }
+}
+
+constexpr std::string_view kEveryOptionText =
+    "\n## Speculation, option by option\n\n"
+    "`tools/list_peer_options.py` finds these names in the packages of each system, and a test finds each of "
+    "them "
+    "in the\ntables of this program. *Methods* are the values of `--spec-type`, `method`, `decoding_type` "
+    "and\n"
+    "`--speculative-algorithm`; *bench* are the options of `trtllm-bench throughput`.\n";
+
+std::string_view kind_text(PeerKind kind) {
+  switch (kind) {
+    case PeerKind::kOption:
+      return "option";
+    case PeerKind::kKey:
+      return "key";
+    case PeerKind::kMethod:
+      return "method";
+    case PeerKind::kBench:
+      return "bench";
+  }
+  return "";
+}
+
+// A table for each system; the lists of a system stand together.
+void add_every_option(std::string& text) {
+  text += kEveryOptionText;
+  std::string_view system;
+  for (const PeerOptions& list : peer_options()) {
+    if (list.system != system) {
+      system = list.system;
+      text += fmt::format("\n### {} {}\n\n| there | kind | here |\n|---|---|---|\n", system, list.version);
+    }
+    for (const std::string_view names : split(list.options, ' ')) {
+      const auto state = state_here(list, names.substr(0, names.find('|')));
+      text +=
+          fmt::format("| {} | {} | {} |\n", as_code(names), kind_text(list.kind), state.value_or("unknown"));
+    }
+  }
+}
+
+}  // namespace
+
+bool belongs_to_system(const ForeignName& name, std::string_view system) {
+  const std::vector<std::string_view> systems = split(name.systems, '|');
+  return std::find(systems.begin(), systems.end(), system) != systems.end();
+}
+
+std::string meaning_here(const ForeignName& name, bool is_key) {
   const std::string_view key = is_key ? name.here : speculative_key_of(name);
   if (name.here.empty()) {
     const std::string only = name.values.empty() ? "" : fmt::format("taken if {}: ", as_code(name.values));
@@ -92,16 +149,6 @@ std::string meaning(const ForeignName& name, bool is_key) {
   return (key.empty() ? fmt::format("`--{}`", name.here) : fmt::format("key `{}`", key)) + values + remark;
 }
 
-void add_rows(std::span<const ForeignName> names, std::string_view system, bool is_key, std::string& text) {
-  for (const ForeignName& name : names) {
-    if (belongs_to_system(name, system))
-      text += fmt::format("| {} | {} | {} |\n", as_code(name.names), is_key ? "key" : "option",
-                          meaning(name, is_key));
-  }
-}
-
-}  // namespace
-
 std::string foreign_reference() {
   std::string text(kIntroductionText);
   for (const SystemText& system : kSystems) {
@@ -109,6 +156,7 @@ std::string foreign_reference() {
     add_rows(foreign_options(), system.name, false, text);
     add_rows(foreign_keys(), system.name, true, text);
   }
+  add_every_option(text);
   return text;
 }
 

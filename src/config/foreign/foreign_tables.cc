@@ -27,6 +27,7 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--no-ui|--no-webui", "chat-page", "true=off", {}, true},
     {kLlama, "-rea|--reasoning", "think", "on|off|auto=", "the template decides"},
     {kLlama, "--spec-default", "speculative", "true=auto", {}, true},
+    {kLlama, "--spec-draft-sampling", "speculative.children", "greedy=top|probabilistic=sampled"},
     {kLlama, "--spec-ngram-simple-size-n|--spec-ngram-map-k-size-n|--spec-ngram-map-k4v-size-n|--spec-ngram-mod-n-match|"
              "--spec-ngram-size-n", "speculative.max_matching_ngram_size"},
     {kLlama, "--spec-ngram-simple-size-m|--spec-ngram-map-k-size-m|--spec-ngram-map-k4v-size-m|--spec-ngram-mod-n-max|"
@@ -312,9 +313,32 @@ constexpr Name kVllmServeNames[] = {
     // Other kinds of models.
     {kVllm, "-dc|--diffusion-config|--engram-config", {}, {}, kOtherModels, false, true},
 };
+
+// `trtllm-bench throughput`.
+constexpr Name kTrtBenchNames[] = {
+    {kTrt, "--dataset", "prompts"},
+    {kTrt, "--num-requests", "limit"},
+    {kTrt, "--concurrency", "batch", {}, "`outrider bench batch` runs so many prompts at once"},
+    {kTrt, "--beam-width", {}, "1", "there is no beam search"},
+    {kTrt, "--engine-dir", {}, {}, kNameTheModel, false, true},
+    {kTrt, "--custom-module-dirs", {}, {}, kNoPlugins, false, true},
+    {kTrt, "--sampler-options", {}, {}, "options of the same meaning set it, such as --temperature", false, true},
+    {kTrt, "--report-json|--output-json|--request-json|--iteration-log", {}, {}, "--json prints the report", false, true},
+    {kTrt, "-w|--workspace|--kv-cache-free-gpu-mem-fraction", {}, {}, kOwnMemory},
+    {kTrt, "--eos-id", {}, {}, "the model's own token ends a text"},
+    {kTrt, "--target-input-len|--target-output-len", {}, {}, "the engine is warm when it is measured"},
+    {kTrt, "--no-skip-tokenizer-init", {}, {}, "text and tokens are both at hand", true},
+    {kTrt, "--modality|--image-data-format|--data-device|--max-input-len", {}, {}, kNoImages},
+    {kTrt, "--ep|--cluster-size", {}, {}, kOneProcess},
+    {kTrt, "--streaming", {}, {}, "every step is streamed", true},
+    {kTrt, "--enable-chunked-context|--disable-chunked-context", {}, {}, kOwnPasses, true},
+    {kTrt, "--scheduler-policy", {}, {}, kOwnOrder},
+};
 // clang-format on
 
 }  // namespace
+
+std::span<const ForeignName> trt_bench_names() { return kTrtBenchNames; }
 
 std::span<const ForeignName> llama_server_names() { return kLlamaServerNames; }
 

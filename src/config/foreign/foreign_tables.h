@@ -22,6 +22,7 @@ struct ForeignName {
 };
 
 namespace foreign_remarks {
+inline constexpr std::string_view kTrt = "TensorRT-LLM";
 inline constexpr std::string_view kVllm = "vLLM";
 inline constexpr std::string_view kLlama = "llama.cpp";
 
@@ -44,5 +45,6 @@ inline constexpr std::string_view kNoPlugins = "code of others is never loaded";
 
 std::span<const ForeignName> llama_server_names();
 std::span<const ForeignName> vllm_serve_names();
+std::span<const ForeignName> trt_bench_names();
 
 }  // namespace outrider

@@ -111,8 +111,8 @@ struct RelaxedOptions {
   int top_k = 1;
   double delta = 0.0;
   RelaxedSpace space = RelaxedSpace::kLogProbability;
-  TokenId begin_thinking_token = 128798;  // DeepSeek-R1's
-  TokenId end_thinking_token = 128799;
+  TokenId begin_thinking_token = -1;  // -1: the token of the vocabulary that is spelled "<think>"
+  TokenId end_thinking_token = -1;    // -1: likewise "</think>"
 };
 
 // Parts of a tree's shape that nobody asked for: the engine takes what is usual for the method.

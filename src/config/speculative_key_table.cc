@@ -445,10 +445,12 @@ const SpeculativeKey kKeys[] = {
      .help = "--acceptance relaxed: what relaxed_delta is measured in, log_probability or probability"},
     {.name = "begin_thinking_phase_token", .methods = kAllMethods,
      .member = option<&Options::relaxed, &RelaxedOptions::begin_thinking_token>(),
-     .help = "--acceptance relaxed: id that opens the thinking", .range = {0, kMaxToken}},
+     .help = "--acceptance relaxed: id that opens the thinking", .range = {0, kMaxToken},
+     .usual_default = "the tokenizer's <think>"},
     {.name = "end_thinking_phase_token", .methods = kAllMethods,
      .member = option<&Options::relaxed, &RelaxedOptions::end_thinking_token>(),
-     .help = "--acceptance relaxed: id that closes it", .range = {0, kMaxToken}},
+     .help = "--acceptance relaxed: id that closes it", .range = {0, kMaxToken},
+     .usual_default = "the tokenizer's </think>"},
 };
 // clang-format on
 

@@ -138,10 +138,11 @@ Status check_thinking_tokens(const EngineParts& parts) {
   const RelaxedOptions& relaxed = parts.options.speculation.relaxed;
   for (const auto& [key, token] : {std::pair{"begin_thinking_phase_token", relaxed.begin_thinking_token},
                                    std::pair{"end_thinking_phase_token", relaxed.end_thinking_token}}) {
-    if (token < parts.vocab_size) continue;
+    if (token >= 0 && token < parts.vocab_size) continue;
     return usage_error(std::string(key) + ": expected the id of a token that this model has, below " +
-                       std::to_string(parts.vocab_size) + ", found " + std::to_string(token) + "; add " +
-                       key + "=ID to --speculative");
+                       std::to_string(parts.vocab_size) + ", found " +
+                       (token < 0 ? "no <think> in its vocabulary" : std::to_string(token)) + "; add " + key +
+                       "=ID to --speculative");
   }
   return {};
 }

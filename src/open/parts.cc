@@ -24,6 +24,7 @@
 #include "open/corpus_files.h"
 #include "open/device_choice.h"
 #include "open/resolved.h"
+#include "open/thinking_tokens.h"
 #include "platform/cpu_topology.h"
 #include "platform/machine_memory.h"
 #include "ranks/rank_group.h"
@@ -409,6 +410,7 @@ Result<std::unique_ptr<EngineParts>> begin_parts(const OpenedFiles& files, Targe
   auto parts = std::make_unique<EngineParts>();
   parts->options = resolved.engine;
   OUTRIDER_RETURN_IF_ERROR(open_text(*parts, files.target));
+  take_thinking_tokens(*parts->tokenizer, parts->options.speculation.relaxed);
   OUTRIDER_TRY(parts->corpus, open_corpus_of(parts->options, *parts->tokenizer));
   OUTRIDER_RETURN_IF_ERROR(open_workers(*parts, load.rank_threads));
   return parts;

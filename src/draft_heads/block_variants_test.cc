@@ -114,9 +114,11 @@ void check_text(BlockRun& run, FloatAddress states, const json& text, size_t str
     if (config.markov) {
       EXPECT_NEAR(network.confidence(first + at * hidden, before[place]),
                   text["confidence"][place].get<double>(), 1e-4);
-      // Only the token before a place counts, whatever else is asked for at once.
+      // Only the tokens before a place count, whatever else is asked for at once.
       const TokenId asked[] = {7, before[place]};
-      row = network.logits_after(logits + at * vocab, first + at * hidden, asked)
+      const int from[] = {0, 1};
+      const std::span<const int> parents = place == 0 ? std::span<const int>() : std::span(from);
+      row = network.logits_after(logits + at * vocab, first + at * hidden, {.tokens = asked, .from = parents})
                 .last(static_cast<size_t>(vocab));
     }
     expect_row(row, text["logits"][place], stride);
@@ -148,8 +150,9 @@ void check_candidates(BlockRun& run, FloatAddress states, const json& places) {
   for (size_t place = 0; place < places.size(); ++place) {
     const auto at = static_cast<int64_t>(place);
     const TokenId asked[] = {7, places[place]["before"]};
-    const std::span<const float> row = network.logits_after(logits + at * vocab, first + at * hidden, asked)
-                                           .last(static_cast<size_t>(vocab));
+    const std::span<const float> row =
+        network.logits_after(logits + at * vocab, first + at * hidden, {.tokens = asked, .from = {}})
+            .last(static_cast<size_t>(vocab));
     const auto candidates = places[place]["candidates"].get<std::vector<size_t>>();
     EXPECT_EQ(std::ranges::count(row, -INFINITY), std::ssize(row) - std::ssize(candidates));
     for (size_t i = 0; i < candidates.size(); ++i)
@@ -226,7 +229,7 @@ TEST(DFlash2Layout, EveryTensorHasItsShapeAndEveryKeyItsRange) {
 }
 
 TEST(DSparkLayout, EveryTensorHasItsShape) {
-  for (const char* name : {"deepseek", "speculators"}) {
+  for (const char* name : {"deepseek", "speculators", "gated", "recurrent"}) {
     const json golden = golden_of(name);
     for (const auto& item : golden["shapes"].items()) {
       const std::string& tensor = item.key();
@@ -234,8 +237,8 @@ TEST(DSparkLayout, EveryTensorHasItsShape) {
                   AllOf(HasSubstr("tensor " + tensor), HasSubstr("expected the shape")))
           << name;
     }
-    EXPECT_THAT(refusal_of(name, [](FakeHead& made) { made.tensors["markov_head.gate_proj.weight"] = {3}; }),
-                AllOf(HasSubstr("markov_head.gate_proj.weight"), HasSubstr("does not belong")));
+    EXPECT_THAT(refusal_of(name, [](FakeHead& made) { made.tensors["markov_head.other.weight"] = {3}; }),
+                AllOf(HasSubstr("markov_head.other.weight"), HasSubstr("does not belong")));
     EXPECT_THAT(refusal_of(name, [](FakeHead& made) { made.tensors.erase("markov_head.markov_w2.weight"); }),
                 AllOf(HasSubstr("markov_head.markov_w2.weight"), HasSubstr("missing")));
   }
@@ -248,7 +251,9 @@ TEST(DSparkLayout, KeysThatContradictAreNamed) {
     return refusal_of("deepseek", [&](FakeHead& made) { made.config[key] = value; });
   };
   EXPECT_EQ(with("markov_head_type", "vanilla"), "");
-  EXPECT_THAT(with("markov_head_type", "rnn"), AllOf(HasSubstr("vanilla"), HasSubstr("found rnn")));
+  EXPECT_THAT(with("markov_head_type", "linear"), AllOf(HasSubstr("vanilla"), HasSubstr("found linear")));
+  EXPECT_THAT(with("markov_head_type", "rnn"), HasSubstr("markov_head.joint_proj"));
+  EXPECT_THAT(with("markov_head_type", "gated"), HasSubstr("markov_head.gate_proj"));
   EXPECT_THAT(with("markov_rank", 0), AllOf(HasSubstr("markov_rank"), HasSubstr("found 0")));
   EXPECT_THAT(with("markov_rank", 9), HasSubstr("markov_head.markov_w1.weight"));
   EXPECT_THAT(with("mask_token_id", 288), HasSubstr("found 288"));

@@ -69,10 +69,10 @@ class DFlashNetwork {
   // Logits [rows, vocab_size of the target] of such states, valid until the next call or pass of the target.
   FloatAddress logits(FloatAddress states, int64_t rows) { return vocabulary_.logits(states, rows); }
   // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state; valid
-  // until the next call. Precondition: config().follows_tokens()
+  // until the next call. The places of a block come in their order. Precondition: config().follows_tokens()
   std::span<const float> logits_after(FloatAddress place, FloatAddress state,
-                                      std::span<const TokenId> before) {
-    return markov_ ? markov_->logits(place, before) : selector_->logits(place, state, before);
+                                      const MarkovHead::Before& before) {
+    return markov_ ? markov_->logits(place, state, before) : selector_->logits(place, state, before.tokens);
   }
   // As MarkovHead::confidence(); 1 without such a head.
   float confidence(FloatAddress state, TokenId before) {

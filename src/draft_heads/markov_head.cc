@@ -22,16 +22,12 @@ constexpr const char* kConfidenceBias = "confidence_head.proj.bias";
 
 Result<MarkovHead::Sizes> MarkovHead::read_sizes(const HeadFile& head, int64_t hidden, int64_t vocab,
                                                  int64_t draft_vocab) {
-  OUTRIDER_TRY(const auto kind, head.config.root().string("markov_head_type"));
-  if (kind && *kind != "vanilla") {
-    return head.fail(fmt::format(
-        "config.json: expected markov_head_type vanilla, found {}; other kinds are not supported", *kind));
-  }
+  OUTRIDER_TRY(const MarkovKind kind, read_markov_kind(head));
   OUTRIDER_TRY(const auto rank, head.config.root().integer("markov_rank"));
   if (!rank || *rank < 1)
     return head.fail(fmt::format("config.json: expected a markov_rank of at least 1, found {}",
                                  rank ? std::to_string(*rank) : "none"));
-  Sizes sizes{.rank = *rank, .hidden = hidden, .vocab = vocab, .draft_vocab = draft_vocab};
+  Sizes sizes{.rank = *rank, .hidden = hidden, .vocab = vocab, .draft_vocab = draft_vocab, .kind = kind};
   const auto confidence = head.tensors.find(kConfidence);
   sizes.has_confidence = confidence != head.tensors.end();
   sizes.reads_rank = sizes.has_confidence && confidence->second.shape != Shape{1, hidden};
@@ -41,6 +37,7 @@ Result<MarkovHead::Sizes> MarkovHead::read_sizes(const HeadFile& head, int64_t h
 void MarkovHead::append_tensors(const HeadFile& head, const Sizes& sizes, std::vector<HeadTensor>& tensors) {
   tensors.push_back({.name = std::string(kBefore) + ".weight", .shape = {sizes.vocab, sizes.rank}});
   tensors.push_back({.name = std::string(kBias) + ".weight", .shape = {sizes.draft_vocab, sizes.rank}});
+  if (sizes.kind != MarkovKind::kVanilla) MarkovMixer::append_tensors(mixer_sizes(sizes), tensors);
   if (!sizes.has_confidence) return;
   const int64_t inputs = sizes.hidden + (sizes.reads_rank ? sizes.rank : 0);
   tensors.push_back({.name = kConfidence, .shape = {1, inputs}});
@@ -50,6 +47,7 @@ void MarkovHead::append_tensors(const HeadFile& head, const Sizes& sizes, std::v
 Status MarkovHead::plan(const HeadFile& head, WeightLoader& loader) {
   OUTRIDER_RETURN_IF_ERROR(loader.plan_table({kBefore, sizes_.vocab}, sizes_.rank, before_));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{kBias, sizes_.draft_vocab}}, sizes_.rank, /*bias=*/false, bias_));
+  if (sizes_.kind != MarkovKind::kVanilla) OUTRIDER_RETURN_IF_ERROR(mixer_.plan(loader));
   if (!sizes_.has_confidence) return {};
   OUTRIDER_TRY(confidence_, read_numbers(head, kConfidence));
   if (!head.tensors.contains(kConfidenceBias)) return {};
@@ -65,10 +63,11 @@ void MarkovHead::reserve(int64_t tokens) {
   backend_.reserve_product(bias_, tokens);
 }
 
-std::span<const float> MarkovHead::logits(FloatAddress place, std::span<const TokenId> before) {
-  const int64_t count = std::ssize(before);
+std::span<const float> MarkovHead::logits(FloatAddress place, FloatAddress state, const Before& before) {
+  const int64_t count = std::ssize(before.tokens);
   reserve(count);
-  backend_.look_up(before_, before, latent_.data());
+  backend_.look_up(before_, before.tokens, latent_.data());
+  if (sizes_.kind != MarkovKind::kVanilla) mixer_.mix(state, before.from, latent_.data(), count);
   backend_.project(bias_, latent_.data(), biases_.data(), count);
   backend_.add_columns({.x = biases_.data(),
                         .columns = ids_,

@@ -100,6 +100,18 @@ std::unique_ptr<FakeHead> make_dspark(const HeadTarget& target, int first_place)
   return head;
 }
 
+// With gates ("gated") or with a cell ("rnn") before its bias.
+std::unique_ptr<FakeHead> make_dspark(const HeadTarget& target, const std::string& kind) {
+  auto head = make_dspark(target, 0);
+  head->config["markov_head_type"] = kind;
+  const bool is_cell = kind == "rnn";
+  const std::string projection = is_cell ? "markov_head.joint_proj" : "markov_head.gate_proj";
+  const int64_t outputs = is_cell ? 24 : 8;
+  head->tensors[projection + ".weight"] = {outputs, target.hidden + (is_cell ? 16 : 8)};
+  head->tensors[projection + ".bias"] = {outputs};
+  return head;
+}
+
 std::unique_ptr<FakeHead> make_pard(const HeadTarget& target) {
   auto head = std::make_unique<FakeHead>();
   const int64_t head_dim = target.hidden / target.heads;
@@ -210,6 +222,8 @@ std::vector<HeadCase> head_cases() {
       {"dflash2", Method::kDFlash, [] { return make_dflash2(kSmallTarget); }},
       {"dspark", Method::kDSpark, [] { return make_dspark(kSmallTarget, 0); }},
       {"dspark_masks_only", Method::kDSpark, [] { return make_dspark(kSmallTarget, 1); }},
+      {"dspark_gated", Method::kDSpark, [] { return make_dspark(kSmallTarget, "gated"); }},
+      {"dspark_recurrent", Method::kDSpark, [] { return make_dspark(kSmallTarget, "rnn"); }},
   };
 }
 

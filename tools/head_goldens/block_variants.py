@@ -97,12 +97,44 @@ class Markov:
         self.proj = get("confidence_head.proj.weight", 1, inputs)
         self.bias = get("confidence_head.proj.bias", 1) if bias else None
 
-    def logits(self, places, before):
+    def logits(self, places, before, states):
         return places + self.drafter.spread(self.w1[torch.tensor(before)] @ self.w2.T, 0.0)
 
     def confidence(self, states, before):
         inputs = torch.cat([states, self.w1[torch.tensor(before)]], -1) if self.reads_rank else states
         return torch.sigmoid(F.linear(inputs, self.proj, self.bias))[:, 0]
+
+
+class Gated(Markov):
+    """The embedding of the token before times gates of the place's state and of the embedding."""
+
+    def __init__(self, drafter, rank):
+        super().__init__(drafter, rank, reads_rank=True, bias=True)
+        self.gate = drafter.get("markov_head.gate_proj.weight", rank, drafter.target.hidden + rank)
+        self.gate_bias = drafter.get("markov_head.gate_proj.bias", rank)
+
+    def logits(self, places, before, states):
+        embedded = self.w1[torch.tensor(before)]
+        gates = torch.sigmoid(F.linear(torch.cat([states, embedded], -1), self.gate, self.gate_bias))
+        return places + self.drafter.spread((gates * embedded) @ self.w2.T, 0.0)
+
+
+class Recurrent(Markov):
+    """A cell reads the tokens and the states of all places up to its own."""
+
+    def __init__(self, drafter, rank):
+        super().__init__(drafter, rank, reads_rank=False, bias=False)
+        self.joint = drafter.get("markov_head.joint_proj.weight", 3 * rank, 2 * rank + drafter.target.hidden)
+        self.joint_bias = drafter.get("markov_head.joint_proj.bias", 3 * rank)
+
+    def logits(self, places, before, states):
+        cell, outputs = torch.zeros(self.w1.shape[1]), []
+        for token, state in zip(before, states):
+            joint = F.linear(torch.cat([cell, self.w1[token], state]), self.joint, self.joint_bias)
+            gate, candidate, output = joint.chunk(3)
+            cell = torch.sigmoid(gate) * cell + (1 - torch.sigmoid(gate)) * torch.tanh(candidate)
+            outputs.append(torch.tanh(output))
+        return places + self.drafter.spread(torch.stack(outputs) @ self.w2.T, 0.0)
 
 
 def layer_config(target, layers):
@@ -128,7 +160,7 @@ def case(name, drafter, config, *, first, markov=None):
         logits = drafter.logits(states)
         text = {"tokens": tokens, "before": before}
         if markov:
-            logits = markov.logits(logits, before)
+            logits = markov.logits(logits, before, states)
             text["confidence"] = rounded(markov.confidence(states, before))
         texts.append({**text, "logits": [rounded(row[::STRIDE]) for row in logits]})
     return {"name": name, "config": config, "shapes": drafter.get.shapes, "ids": drafter.ids, "texts": texts}
@@ -163,9 +195,20 @@ def speculators(target):
     return case("speculators", drafter, config, first=1, markov=markov)
 
 
+def other_head(target, name, kind, make):
+    """DeepSeek's layout with another kind of head."""
+    drafter = Drafter(target, [1, 3], block=5, windows=[None], own_ends=True)
+    markov = make(drafter, 8)
+    config = {**layer_config(target, 1), "architectures": ["Qwen3DSparkModel"], "block_size": 5, "mask_token_id": MASK,
+              "target_layer_ids": [1, 3], "markov_rank": 8, "markov_head_type": kind, "enable_confidence_head": True,
+              "confidence_head_with_markov": markov.reads_rank}
+    return case(name, drafter, config, first=0, markov=markov)
+
+
 def main():
     target = Target("qwen3", LAYERS)
-    cases = [sliding(target), deepseek(target), speculators(target)]
+    cases = [sliding(target), deepseek(target), speculators(target), other_head(target, "gated", "gated", Gated),
+             other_head(target, "recurrent", "rnn", Recurrent)]
     golden = {"layers": LAYERS, "target": "qwen3", "stride": STRIDE, "cases": cases}
     text = json.dumps(golden).replace("-Infinity", "null")
     (output_folder() / "block_variants.json").write_text(text + "\n")

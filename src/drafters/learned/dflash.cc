@@ -62,6 +62,7 @@ class DFlashDrafter final : public Drafter {
   void start(const DraftRequest& request, TokenTree& tree);
   void run_blocks();
   void grow(Growing& growing, FloatAddress states, FloatAddress logits);
+  void list_frontier(const TreeGrowth& growth, bool has_parents);
 
   int64_t hidden_size() const { return network_->config().layers.hidden_size; }
 
@@ -82,6 +83,8 @@ class DFlashDrafter final : public Drafter {
   BackendRows gathered_;          // [rows, numbers]: features, then states
   std::vector<int32_t> drafted_;  // rows of a pass
   std::vector<TokenId> before_;   // tokens of a frontier
+  std::vector<int> listed_;       // its nodes
+  std::vector<int> parents_;      // of each: the place of its parent in the frontier before
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
@@ -175,13 +178,26 @@ void DFlashDrafter::grow(Growing& growing, FloatAddress states, FloatAddress log
       growth.retain(
           [&](int node) { return network_->confidence(state, tree.token(node)) >= least_confidence_; });
     }
-    before_.clear();
-    for (const int node : growth.frontier()) before_.push_back(tree.token(node));
+    list_frontier(growth, place > 0);
     if (before_.empty()) break;
-    const std::span<const float> biased = network_->logits_after(own, state, before_);
+    const std::span<const float> biased =
+        network_->logits_after(own, state, {.tokens = before_, .from = parents_});
     growth.expand([&](size_t node) { return biased.subspan(node * static_cast<size_t>(width_), vocab_); });
   }
   growing.staged.reset();
+}
+
+// The tokens of the frontier, and the places of their parents in the list before.
+void DFlashDrafter::list_frontier(const TreeGrowth& growth, bool has_parents) {
+  before_.clear();
+  parents_.clear();
+  for (const int node : growth.frontier()) {
+    before_.push_back(growth.tree().token(node));
+    if (!has_parents) continue;
+    const auto parent = std::ranges::find(listed_, growth.tree().parent(node));
+    parents_.push_back(static_cast<int>(parent - listed_.begin()));
+  }
+  listed_.assign(growth.frontier().begin(), growth.frontier().end());
 }
 
 // Appends the sequence's block, if all its features are there.

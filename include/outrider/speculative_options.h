@@ -55,6 +55,9 @@ struct TreeOptions {
   int max_total_draft_tokens = 16;                        // kDynamic: nodes of the tree
   std::vector<std::vector<int>> choices;  // kChoices: by node, the rank of each token on its path; empty:
                                           // the head's own, or the published ones
+  // kChoices without choices: by level, how often the token of each rank is right. The last list also holds
+  // for the levels below it, and the nodes with the largest products are the tree.
+  std::vector<std::vector<double>> accuracies;
   ChildrenChoice children = ChildrenChoice::kSampled;
 };
 

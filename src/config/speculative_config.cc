@@ -156,7 +156,7 @@ Status take_match_length(std::vector<Setting>& settings, std::vector<std::string
 
 // The kind of tree that keys of its shape stand for, where `tree` does not name one.
 std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
-  if (given.has("medusa_choices")) return TreeKind::kChoices;
+  if (given.has("medusa_choices") || given.has("tree_accuracies")) return TreeKind::kChoices;
   if (given.has("expansion")) return TreeKind::kStatic;
   for (const std::string_view key : {"dynamic_tree_max_topK", "max_total_draft_tokens", "verified_tokens"}) {
     if (given.has(key)) return TreeKind::kDynamic;

@@ -285,6 +285,17 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   EXPECT_TRUE(parsed("medusa").shape_unset.kind);
   EXPECT_TRUE(parsed("medusa").shape_unset.max_draft_len);
   EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").shape_unset.kind);
+  const SpeculativeOptions measured =
+      parsed("mtp,tree_accuracies=[[0.5, 0.25],[0.125]],max_total_draft_tokens=3");
+  EXPECT_EQ(measured.tree.kind, TreeKind::kChoices);
+  EXPECT_EQ(measured.tree.accuracies, (std::vector<std::vector<double>>{{0.5, 0.25}, {0.125}}));
+  EXPECT_EQ(parsed(speculative_text(measured)).tree.accuracies, measured.tree.accuracies);
+  for (const char* wrong : {"[]", "[[]]", "[0.5]", "[[0.5],0.5]", "[[1.5]]", "[[0,0.5]]", "[[x]]",
+                            "[[0.5]],medusa_choices=[[0]]"}) {
+    const auto config = parse_speculative(std::string("mtp,tree_accuracies=") + wrong);
+    ASSERT_FALSE(config.ok()) << wrong;
+    EXPECT_NE(config.error().message.find("tree_accuracies"), std::string::npos) << config.error().message;
+  }
   EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").shape_unset.max_draft_len);
   EXPECT_FALSE(parsed("medusa,expansion=[2,1]").shape_unset.max_draft_len);
   EXPECT_EQ(parsed("medusa,max_draft_len=3").tree.kind, TreeKind::kChain);

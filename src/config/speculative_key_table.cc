@@ -81,6 +81,36 @@ std::optional<std::vector<std::vector<int>>> integer_lists(std::string_view text
   return lists;
 }
 
+// "[[0.7,0.1],[0.5]]"
+std::optional<std::vector<std::vector<double>>> number_lists(std::string_view text) {
+  if (!text.starts_with("[[") || !text.ends_with("]]")) return std::nullopt;
+  std::vector<std::vector<double>> lists;
+  for (std::string_view list : split_outside_brackets(text.substr(1, text.size() - 2))) {
+    list = trimmed(list);
+    const ValueRule rule = {.type = OptionType::kNumbers, .range = {0, 1}};
+    const std::string text_of_list(list);
+    const auto values = convert_texts(rule, std::span(&text_of_list, 1));
+    if (!list.starts_with('[') || !list.ends_with(']') || !values.ok()) return std::nullopt;
+    lists.push_back(values->numbers);
+  }
+  return lists;
+}
+
+Status assign_accuracies(Config& config, const OptionValue& value) {
+  constexpr size_t kMaxRanks = 64;
+  auto lists = number_lists(trimmed(value.text()));
+  const auto fits = [](const std::vector<double>& list) {
+    return !list.empty() && list.size() <= kMaxRanks && list.front() > 0.0;
+  };
+  if (!lists || lists->size() > kMaxDraftLen || !std::ranges::all_of(*lists, fits)) {
+    return usage_error(fmt::format(
+        "expected lists of shares from 0 to 1 that begin above 0, as in [[0.7,0.1],[0.6,0.1]], found {}",
+        quote(value.text())));
+  }
+  config.options.tree.accuracies = std::move(*lists);
+  return {};
+}
+
 Status assign_choices(Config& config, const OptionValue& value) {
   const std::string_view text = value.text();
   constexpr int64_t kMaxRank = 63;
@@ -93,13 +123,16 @@ Status assign_choices(Config& config, const OptionValue& value) {
 }
 
 // "[[0],[0,0],[1]]"; empty: no lists.
-std::string lists_text(const std::vector<std::vector<int>>& lists) {
+template <typename Number>
+std::string lists_text(const std::vector<std::vector<Number>>& lists) {
   std::vector<std::string> parts;
-  for (const std::vector<int>& list : lists) parts.push_back(fmt::format("[{}]", fmt::join(list, ",")));
+  for (const std::vector<Number>& list : lists) parts.push_back(fmt::format("[{}]", fmt::join(list, ",")));
   return parts.empty() ? "" : fmt::format("[{}]", fmt::join(parts, ","));
 }
 
 std::string choices_text(const Config& config) { return lists_text(config.options.tree.choices); }
+
+std::string accuracies_text(const Config& config) { return lists_text(config.options.tree.accuracies); }
 
 // Takes a whole schedule. Errors: another key gave one; rows out of order.
 Status take_schedule(SpeculativeConfig& config, std::vector<BatchDraftLen> rows) {
@@ -315,6 +348,10 @@ const SpeculativeKey kKeys[] = {
      .help = "tree: choices: the nodes, each by the ranks of the tokens on its path, as in [[0],[0,0],[1]]; without "
              "it those that config.json of a Medusa drafter lists, the max_total_draft_tokens best by its "
              "medusa_accuracies, or mc_sim_7b_63"},
+    {.name = "tree_accuracies", .methods = kAllMethods,
+     .member = read_by<assign_accuracies, Config>(OptionType::kText, accuracies_text),
+     .help = "tree: choices: by level, how often the token of each rank is right, as in [[0.7,0.1],[0.6,0.1]]; the last "
+             "list holds below, too. The max_total_draft_tokens best nodes are the tree; `outrider doctor` measures it"},
     {.name = "children", .methods = kAllMethods,
      .member = named_option<kChildren, &Options::tree, &TreeOptions::children>(),
      .help = "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent"},

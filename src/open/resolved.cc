@@ -28,9 +28,18 @@ Status take_shape(const DraftFiles& files, SpeculativeOptions& options) {
   return {};
 }
 
+// The best nodes by the accuracies of the options, which they replace; none: there are no accuracies.
+TreeChoices take_accuracies(SpeculativeOptions& options) {
+  std::vector<std::vector<double>> levels = std::exchange(options.tree.accuracies, {});
+  if (levels.empty()) return {};
+  levels.resize(static_cast<size_t>(options.max_draft_len), std::vector<double>(levels.back()));
+  return best_choices(levels, static_cast<size_t>(options.tree.max_total_draft_tokens));
+}
+
 Status take_choices(const DraftFiles& files, SpeculativeOptions& options) {
   TreeOptions& tree = options.tree;
   if (tree.kind != TreeKind::kChoices) return {};
+  if (tree.choices.empty()) tree.choices = take_accuracies(options);
   if (tree.choices.empty() && files.head && method_row(files.head->method).usual.kind == tree.kind) {
     OUTRIDER_TRY(tree.choices, medusa_tree(*files.head, static_cast<size_t>(tree.max_total_draft_tokens)));
   }

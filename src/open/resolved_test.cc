@@ -78,6 +78,22 @@ TEST_F(RankingTemperature, OfAnotherTypeIsAnError) {
 }
 
 // Files name their method late, which changes no shape: the same keys ask for the same tree.
+TEST(MeasuredTree, HasTheNodesWithTheLargestProducts) {
+  SpeculativeOptions given;
+  given.decoding_type = Method::kEarlyExit;
+  given.tree = {.kind = TreeKind::kChoices,
+                .max_total_draft_tokens = 5,
+                .choices = {},
+                .accuracies = {{0.5, 0.3}, {0.6, 0.1}}};
+  given.max_draft_len = 3;
+  const auto options = resolve_speculation(given, DraftFiles());
+  ASSERT_TRUE(options.ok()) << options.error().message;
+  // 0.5, 0.3, 0.3 (0.5 * 0.6), 0.18 (0.3 * 0.6), 0.18 (0.5 * 0.6 * 0.6)
+  EXPECT_EQ(options->tree.choices, (std::vector<std::vector<int>>{{0}, {1}, {0, 0}, {1, 0}, {0, 0, 0}}));
+  EXPECT_EQ(options->max_draft_len, 3);
+  EXPECT_TRUE(options->tree.accuracies.empty());
+}
+
 TEST(UsualTree, DependsNotOnWhoNamesTheMethod) {
   FakeHead head;
   head.tensors = {{"Ekv2E.weight", {8, 8}}};

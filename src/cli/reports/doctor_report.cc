@@ -2,8 +2,10 @@
 #include "cli/reports/doctor_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/repeated_timing.h"
@@ -49,6 +51,25 @@ std::string temperature_text(const Agreement& agreement) {
   return text + "\n";
 }
 
+// How often the draft's token of each rank is the target's likeliest one.
+std::vector<double> rank_accuracies(const Agreement& agreement) {
+  std::vector<double> shares;
+  double before = 0.0;
+  for (const double covered : agreement.coverage) {
+    shares.push_back(std::round(1000.0 * (covered - before)) / 1000.0);
+    before = covered;
+  }
+  return shares;
+}
+
+// The key that makes a static tree of this measurement; a drafter that is never right has no tree.
+std::string measured_tree_text(const Agreement& agreement) {
+  const std::vector<double> shares = rank_accuracies(agreement);
+  if (shares.front() <= 0.0) return "";
+  return fmt::format("static tree      tree_accuracies=[[{}]],max_draft_len=5,max_total_draft_tokens=16\n",
+                     fmt::join(shares, ","));
+}
+
 std::string agreement_text(const Agreement& agreement) {
   const auto percent = [](double share) { return 100.0 * share; };
   if (!agreement.has_distributions) {
@@ -69,7 +90,7 @@ std::string agreement_text(const Agreement& agreement) {
              agreement.places, agreement.divergence, agreement.variation, agreement.early_variation,
              agreement.late_variation, percent(agreement.coverage[0]), percent(agreement.coverage[1]),
              percent(agreement.coverage[2]), percent(agreement.coverage[3]), percent(agreement.coverage[4])) +
-         temperature_text(agreement);
+         measured_tree_text(agreement) + temperature_text(agreement);
 }
 
 // Only a head that fits the target is reported.
@@ -271,6 +292,7 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   if (agreement.coverage_with_other_states)
     json["agreement"]["coverage_with_other_states"] = *agreement.coverage_with_other_states;
   if (agreement.has_distributions) {
+    json["agreement"]["tree_accuracies"] = nlohmann::ordered_json::array({rank_accuracies(agreement)});
     json["agreement"]["sampled_top_k_coverage"] = agreement.sampled_coverage;
     json["agreement"]["coupled_acceptance"] = nlohmann::ordered_json::array();
     for (size_t i = 0; i < agreement.coupled.size(); ++i) {

@@ -176,8 +176,8 @@ TEST(DoctorReport, ColumnsStandUnderTheirNames) {
       diagnosis_text(diagnosis({shape("max_draft_len=1", 1.7, 1.4),
                                 shape("max_draft_len=8,max_total_draft_tokens=16,policy=auto", 3.0, 1.0)}));
   std::vector<size_t> ends;
-  for (const char* line_start : {"tree ", "max_draft_len=1 ", "max_draft_len=8,"}) {
-    const size_t begin = text.find(line_start);
+  for (const std::string line_start : {"tree ", "max_draft_len=1 ", "max_draft_len=8,"}) {
+    const size_t begin = text.find("\n" + line_start) + 1;
     ends.push_back(text.find('\n', begin) - begin);
   }
   EXPECT_EQ(ends[0], ends[1]);

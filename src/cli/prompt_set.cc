@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -66,17 +67,49 @@ std::optional<std::vector<std::string>> texts_of(const Json& value) {
   return texts;
 }
 
-// Messages of user and assistant in turn, which end with the user's.
-std::optional<std::vector<std::string>> texts_of_messages(const Json& messages) {
-  if (!messages.is_array() || messages.size() % 2 == 0) return std::nullopt;
-  std::vector<std::string> texts;
+// SPEED-Bench's published files have this in place of texts that its licences do not let it spread.
+constexpr std::string_view kNoText =
+    "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING SPECDEC_BENCH";
+
+// The role and the text of a message; nullopt: it has others.
+std::optional<std::pair<std::string, std::string>> role_and_text(const Json& message) {
+  const bool has_both = message.is_object() && message.contains("role") && message["role"].is_string() &&
+                        message.contains("content") && message["content"].is_string();
+  if (!has_both) return std::nullopt;
+  return std::pair(message["role"].get<std::string>(), message["content"].get<std::string>());
+}
+
+// Sets the first turn and the later ones of the user.
+void take_turns(std::vector<std::string> turns, PromptRecord& record) {
+  record.later_turns.assign(turns.begin() + 1, turns.end());
+  turns.resize(1);
+  record.turns = std::move(turns);
+}
+
+// A conversation that ends with the user's message, or the user's messages. False: it is neither.
+bool take_messages(const Json& messages, PromptRecord& record) {
+  if (!messages.is_array()) return false;
+  std::vector<std::string> roles, texts;
   for (const Json& message : messages) {
-    const char* role = texts.size() % 2 == 0 ? "user" : "assistant";
-    const bool is_text = message.is_object() && message.contains("content") && message["content"].is_string();
-    if (!is_text || message.value("role", Json()) != role) return std::nullopt;
-    texts.push_back(message["content"].get<std::string>());
+    const auto both = role_and_text(message);
+    if (!both) return false;
+    if (both->first == "system" && &message == &messages.front()) {
+      record.system = both->second;
+      continue;
+    }
+    roles.push_back(both->first);
+    texts.push_back(both->second);
   }
-  return texts;
+  if (texts.empty()) return false;
+  if (std::ranges::count(roles, "user") == std::ssize(roles)) {
+    take_turns(std::move(texts), record);
+    return true;
+  }
+  for (size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i] != (i % 2 == 0 ? "user" : "assistant")) return false;
+  }
+  record.turns = std::move(texts);
+  return record.turns.size() % 2 == 1;
 }
 
 std::optional<PromptRecord> parse_record(const Json& object) {
@@ -84,29 +117,25 @@ std::optional<PromptRecord> parse_record(const Json& object) {
   PromptRecord record;
   record.id = text_or_empty(object, {"id", "question_id"});
   record.category = text_or_empty(object, {"domain", "category"});
-  std::optional<std::vector<std::string>> turns;
+  record.is_chat = true;
   if (object.contains("prompt")) {
-    turns = texts_of(object["prompt"]);
-    const bool continues =
-        !object["prompt"].is_array() && object.value("kind", Json("continue")) == "continue";
-    record.is_chat = !continues;
+    record.turns = texts_of(object["prompt"]).value_or(std::vector<std::string>());
+    record.is_chat = object["prompt"].is_array() || object.value("kind", Json("continue")) != "continue";
   } else if (object.contains("turns")) {
-    turns = texts_of(object["turns"]);
-    if (turns) {
-      record.later_turns.assign(turns->begin() + 1, turns->end());
-      turns->resize(1);
-    }
-    record.is_chat = true;
+    auto turns = texts_of(object["turns"]);
+    if (turns) take_turns(*std::move(turns), record);
   } else if (object.contains("messages")) {
-    turns = texts_of_messages(object["messages"]);
-    record.is_chat = true;
+    if (!take_messages(object["messages"], record)) return std::nullopt;
   } else if (object.contains("question")) {
-    turns = texts_of(object["question"]);
-    record.is_chat = true;
+    record.turns = texts_of(object["question"]).value_or(std::vector<std::string>());
   }
-  if (!turns || turns->back().empty()) return std::nullopt;
-  record.turns = *std::move(turns);
+  if (record.turns.empty() || record.turns.back().empty()) return std::nullopt;
   return record;
+}
+
+// A text that the publisher of a file has left out is not a prompt.
+bool lacks_text(const PromptRecord& record) {
+  return std::ranges::count(record.turns, kNoText) + std::ranges::count(record.later_turns, kNoText) > 0;
 }
 
 std::vector<PromptRecord> thinned(std::vector<PromptRecord> prompts, int64_t limit) {
@@ -121,6 +150,7 @@ std::vector<PromptRecord> thinned(std::vector<PromptRecord> prompts, int64_t lim
 // Counted from the end, odd turns are the user's.
 Result<std::string> render_chat(const PromptRecord& prompt, const Engine& engine) {
   std::vector<std::pair<std::string, std::string>> messages;
+  if (!prompt.system.empty()) messages.emplace_back("system", prompt.system);
   for (size_t i = 0; i < prompt.turns.size(); ++i) {
     const bool from_user = (prompt.turns.size() - i) % 2 == 1;
     messages.emplace_back(from_user ? "user" : "assistant", prompt.turns[i]);
@@ -214,6 +244,13 @@ Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::stri
       return input_error(fmt::format(
           "{}:{}: expected a JSON object with prompt, messages, turns or question, found something else",
           name, line_number));
+    }
+    if (lacks_text(*record)) {
+      return input_error(
+          fmt::format("{}:{}: expected a text, found SPEED-Bench's mark of a text to be fetched; prepare.py "
+                      "of NeMo-Skills "
+                      "(nemo_skills/dataset/speed-bench) writes the file with all texts",
+                      name, line_number));
     }
     if (record->id.empty()) record->id = fmt::format("line-{}", line_number);
     if (record->category.empty()) record->category = "all";

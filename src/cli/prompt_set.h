@@ -18,13 +18,15 @@ struct PromptRecord {
   std::string category;
   std::vector<std::string> turns;
   bool is_chat = false;                       // apply the model's chat template, if there is one
+  std::string system = {};                    // what a conversation begins with; empty: nothing
   std::vector<std::string> later_turns = {};  // of the user, each after the model's answer to the one before
 };
 
 // The prompts of --prompts or the built-in ones, reduced evenly to --limit. A line of the file is a JSON
-// object with "prompt" (text, or a list of turns), "messages" (of user and assistant in turn), "turns" (the
-// user's, as in Spec-Bench) or "question". A name is in "id" or "question_id" and "domain" or "category". The
-// kind "continue" marks text to continue. Errors name file and line.
+// object with "prompt" (text, or a list of turns), "messages", "turns" (the user's, as in Spec-Bench) or
+// "question". Messages are of user and assistant in turn, or of the user as in SPEED-Bench, and the first may
+// be the system's. A name is in "id" or "question_id" and "domain" or "category". The kind "continue" marks
+// text to continue. Errors name file and line.
 Result<std::vector<PromptRecord>> load_prompts(const Settings& settings);
 
 // For tests; `name` is the file name in messages.

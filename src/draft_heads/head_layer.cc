@@ -121,7 +121,7 @@ void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache, int32_t first_
   std::iota(rows_.begin(), rows_.end(), 0);
   attention_rows_.clear();
   for (const int32_t row : rows_) attention_rows_.push_back(attention_row(batch, row));
-  if (first_entry > 0) hide_entries(first_entry);
+  if (first_entry > 0) hiding_.hide_before(first_entry, attention_rows_);
   constexpr int64_t kRowsWorthSharing = 32;
   pool_->run(batch.rows() < kRowsWorthSharing ? 1 : pool_->size(), [&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
@@ -132,39 +132,7 @@ void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache, int32_t first_
 }
 
 void HeadLayers::reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries) {
-  in_order_.reserve(static_cast<size_t>(entries));
-  listed_.reserve(static_cast<size_t>(tree_rows * entries));
-  starts_.reserve(static_cast<size_t>(rows));
-}
-
-// Lists of entries are seen in their order, however they are told: as a prefix or one by one.
-void HeadLayers::hide_entries(int32_t first) {
-  listed_.clear();
-  starts_.clear();
-  for (const AttentionRow& row : attention_rows_) {
-    while (std::cmp_less(in_order_.size(), row.prefix_len))
-      in_order_.push_back(static_cast<int32_t>(in_order_.size()));
-    starts_.push_back(listed_.size());
-    if (row.tail_len == 0) continue;
-    for (int32_t entry = first; entry < row.prefix_len; ++entry) listed_.push_back(entry);
-    for (int32_t i = 0; i < row.tail_len; ++i) {
-      if (row.tail[i] >= first) listed_.push_back(row.tail[i]);
-    }
-    if (listed_.size() == starts_.back()) listed_.push_back(row.tail[row.tail_len - 1]);
-  }
-  for (size_t i = 0; i < attention_rows_.size(); ++i) {
-    AttentionRow& row = attention_rows_[i];
-    if (row.tail_len == 0) {
-      const int32_t begin = std::min(first, row.prefix_len - 1);
-      row.tail = in_order_.data() + begin;
-      row.tail_len = row.prefix_len - begin;
-    } else {
-      const size_t end = i + 1 < starts_.size() ? starts_[i + 1] : listed_.size();
-      row.tail = listed_.data() + starts_[i];
-      row.tail_len = static_cast<int32_t>(end - starts_[i]);
-    }
-    row.prefix_len = 0;
-  }
+  hiding_.reserve(rows, tree_rows, entries);
 }
 
 LayerBackend::Attention HeadLayers::attention_of(const AttentionShape& shape, const HeadLayer& layer,

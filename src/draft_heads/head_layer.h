@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "draft_heads/head_file.h"
+#include "models/backend/entry_hiding.h"
 #include "models/backend/layer_backend.h"
 #include "models/blocks/attention/attention_weights.h"
 #include "models/blocks/dense_mlp/mlp_weights.h"
@@ -97,7 +98,6 @@ class HeadLayers {
   KvShape kv_shape(int64_t layer_count) const;
 
  private:
-  void hide_entries(int32_t first);
   LayerBackend::RowPlaces places() {
     return {.rows = rows_,
             .slots = batch_->slots,
@@ -117,9 +117,7 @@ class HeadLayers {
   KvCache* cache_ = nullptr;
   std::vector<int32_t> rows_;  // of the batch
   std::vector<AttentionRow> attention_rows_;
-  // Scratch of hide_entries(): 0, 1, ...; what rows with a tail see, and where each of them begins.
-  std::vector<int32_t> in_order_, listed_;
-  std::vector<size_t> starts_;
+  EntryHiding hiding_;
   std::vector<float> rotations_;    // see RowRotations
   BackendRows normed_{backend_};    // [rows, hidden_size]
   BackendRows qkv_{backend_};       // [rows, qkv_size]

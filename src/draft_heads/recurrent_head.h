@@ -55,7 +55,7 @@ class RecurrentHead {
   // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
   virtual void reserve(int64_t rows, int64_t wanted) = 0;
   // Where states are carried, also makes room for that many rows in trees over sequences of that length.
-  void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) {
+  virtual void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) {
     if (carries_state()) layers_.reserve_hiding(rows, tree_rows, entries);
   }
 

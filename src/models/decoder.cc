@@ -124,6 +124,19 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
   return run(batch, cache, layers);
 }
 
+void Decoder::forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry) {
+  OUTRIDER_CHECK(index >= 0 && index < config_.layer_count);
+  OUTRIDER_CHECK(batch.resume_layer == index && std::ssize(batch.resumed_rows) == batch.rows());
+  feature_rows_ = hidden_state_count_ = 0;
+  active_experts_.assign(static_cast<size_t>(config_.layer_count), 0);
+  if (batch.rows() == 0) return;
+  begin(batch, cache, whole_);
+  resume(batch, first_entry);
+  run_mixer(index, true);
+  run_mlp(index, config_.block != BlockKind::kSequential);
+  finish(batch);
+}
+
 std::optional<LayerStreaming> Decoder::streaming() const {
   if (!weights_.stream) return std::nullopt;
   const WeightStream& stream = *weights_.stream;
@@ -186,7 +199,7 @@ void Decoder::begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset
 
 void Decoder::run_layers(const ForwardBatch& batch, const LayerSubset& layers) {
   for (int64_t i = own_layers_.begin; i < std::min(own_layers_.end, layers.count); ++i) {
-    if (!batch.resumed_rows.empty() && i == batch.resume_layer) resume(batch);
+    if (!batch.resumed_rows.empty() && i == batch.resume_layer) resume(batch, 0);
     if (weights_.stream && layers.runs(i)) weights_.stream->layers().acquire(i);
     const bool mixes = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
     if (mixes) run_mixer(i, i + 1 == layers.count);
@@ -234,7 +247,7 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   for (auto* list : {&tokens_, &positions_, &places_}) list->reserve(static_cast<size_t>(rows));
 }
 
-void Decoder::resume(const ForwardBatch& batch) {
+void Decoder::resume(const ForwardBatch& batch, int32_t first_entry) {
   const int64_t dim = config_.hidden_size;
   auto computed = static_cast<int32_t>(pass_.rows());
   OUTRIDER_CHECK(std::ssize(batch.resumed_states) == std::ssize(batch.resumed_rows) * dim);
@@ -249,7 +262,7 @@ void Decoder::resume(const ForwardBatch& batch) {
     if (resumes) ++resumed;
     places_.push_back(resumes ? computed++ : next++);
   }
-  pass_.list_rows(true);
+  pass_.list_rows(true, first_entry);
   copy_states(states, places_, stream_.normed());
   copy_states(stream_.normed(), pass_.batch_rows(), states);
 }

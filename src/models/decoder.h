@@ -37,6 +37,13 @@ class Decoder final : public Model {
     return run(batch, cache, whole_).logits;
   }
   FloatAddress logit_rows() override { return logits_.data(); }
+  // Runs one layer over all rows of the batch, which enter it with batch.resumed_states. No row sees an entry
+  // before `first_entry`, except itself. hidden_rows() then has the outputs of batch.hidden_state_rows.
+  void forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry);
+  // Makes room for such passes, see EntryHiding::reserve().
+  void reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries) {
+    pass_.hiding().reserve(rows, tree_rows, entries);
+  }
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;
@@ -64,7 +71,7 @@ class Decoder final : public Model {
   // Takes the residual stream of the rows from the stage before.
   void enter();
   // Adds the resumed rows to the rows being computed.
-  void resume(const ForwardBatch& batch);
+  void resume(const ForwardBatch& batch, int32_t first_entry);
   void run_mixer(int64_t index, bool is_last);
   // `joins`: the layer is parallel, and its mixer has run.
   void run_mlp(int64_t index, bool joins);

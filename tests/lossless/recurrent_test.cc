@@ -221,6 +221,34 @@ TEST(FamilyModules, TokensAreThoseOfPlainDecoding) {
   }
 }
 
+// Module k drafts level k, and reads entries from the k-th on.
+TEST(FamilyModules, OfSeveralEachDraftsALevel) {
+  for (const char* name : {"deepseek_v3_chained", "glm4_moe_chained"}) {
+    const nlohmann::json golden = family_module_golden(name);
+    FakeHead head;
+    fill_head(head, golden);
+    head.write();
+    int64_t accepted = 0;
+    for (const double temperature : {0.0, 1.0}) {
+      Workload workload = token_workload(temperature);
+      workload.target = OUTRIDER_SOURCE_DIR "/tests/data/models/" + golden["target"].get<std::string>();
+      const auto plain = run_variant({}, {}, workload);
+      const Variant variants[] = {
+          {.speculative = "mtp,max_draft_len=2", .page_size = 1, .prefill_chunk = 5},
+          {.speculative = "mtp,expansion=[6,2]", .page_size = 4, .batch = 3, .preempt_every = 5},
+          {.speculative = "combine=[suffix,mtp],expansion=[3,2]", .page_size = 4, .batch = 2}};
+      for (Variant variant : variants) {
+        variant.head = head.path();
+        const auto drafted = run_variant({}, variant, workload);
+        expect_same(plain, drafted, std::string(name) + ", " + describe(variant));
+        if (testing::Test::HasFatalFailure()) return;
+        for (const Completion& completion : drafted) accepted += completion.speculation.accepted;
+      }
+    }
+    EXPECT_GT(accepted, 10) << name;
+  }
+}
+
 // On a device, target and module share what their blocks need.
 TEST(FamilyModules, TokensAreThoseOfPlainDecodingOnADevice) {
   const auto table = select_device_kernels();

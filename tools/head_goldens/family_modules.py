@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from common import ROOT, causal, fake, output_folder, rms_norm, rounded
-from recurrent import LENGTH, NODES, TEXT, Checkpoint, recurrent
+from recurrent import LENGTH, NODES, TEXT, Checkpoint, chained, recurrent
 from safetensors import safe_open
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -85,20 +85,22 @@ class Module:
         return rms_norm(state, self.norm, self.epsilon) if self.post_norm else state
 
 
-def case(name, get, family, config, module):
+def case(name, get, family, config, logits_after, depth=len(NODES)):
+    """`depth`: levels of nodes that are kept."""
     features = fake("features", (LENGTH - 1, family.config.hidden_size)) * np.float32(5)
     paths = [[]]
     for parent, token in NODES:
         paths.append(paths[parent + 1] + [token])
-    logits_after = recurrent(module)
+    paths = [path for path in paths if len(path) <= depth]
+    nodes = NODES[: len(paths) - 1]  # they are in level order
     return {
         "name": name,
         "config": config,
         "shapes": get.shapes,
         "ids": None,
         "text": TEXT,
-        "parents": [parent for parent, _ in NODES],
-        "tokens": [token for _, token in NODES],
+        "parents": [parent for parent, _ in nodes],
+        "tokens": [token for _, token in nodes],
         "logits": [rounded(logits_after(features, TEXT, path)[::STRIDE]) for path in paths],
     }
 
@@ -107,19 +109,33 @@ def qwen_case(name):
     family, get = Family(name), Checkpoint()
     names = ["mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight", "mtp.fc.weight", "mtp.norm.weight"]
     module = Module(family, get, names, "mtp.layers.0.", shift=1.0, post_norm=True)
-    return case(name, get, family, {"text_config": {"mtp_num_hidden_layers": 1, "attn_output_gate": True}}, module)
+    return case(name, get, family, {"text_config": {"mtp_num_hidden_layers": 1, "attn_output_gate": True}}, recurrent(module))
+
+
+def deepseek_module(family, get, index):
+    prefix = f"model.layers.{family.config.num_hidden_layers + index}."
+    names = [prefix + part + ".weight" for part in ("enorm", "hnorm", "eh_proj", "shared_head.norm")]
+    return Module(family, get, names, prefix)
 
 
 def deepseek_case(name):
     family, get = Family(name), Checkpoint()
-    prefix = f"model.layers.{family.config.num_hidden_layers}."
-    names = [prefix + part + ".weight" for part in ("enorm", "hnorm", "eh_proj", "shared_head.norm")]
-    return case(name, get, family, {"num_nextn_predict_layers": 1}, Module(family, get, names, prefix))
+    module = deepseek_module(family, get, 0)
+    return case(name, get, family, {"num_nextn_predict_layers": 1}, recurrent(module))
+
+
+def deepseek_chain(name, count):
+    """Several modules, each with weights of its own; module k drafts level k."""
+    families, get = [Family(name) for _ in range(count)], Checkpoint()
+    modules = [deepseek_module(family, get, index) for index, family in enumerate(families)]
+    made = case(name + "_chained", get, families[0], {"num_nextn_predict_layers": count}, chained(modules), count - 1)
+    return {**made, "target": name}
 
 
 def main():
     cases = [qwen_case(name) for name in ("qwen3_5", "qwen3_5_moe", "qwen3_next")]
     cases += [deepseek_case(name) for name in ("deepseek_v3", "glm4_moe_lite", "glm4_moe")]
+    cases += [deepseek_chain("deepseek_v3", 3), deepseek_chain("glm4_moe", 2)]
     text = json.dumps({"stride": STRIDE, "cases": cases})
     assert not re.search("NaN|Infinity", text)
     (output_folder() / "family_modules.json").write_text(text + "\n")

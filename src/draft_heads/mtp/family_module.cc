@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "draft_heads/gguf_module.h"
+#include "draft_heads/mtp/module_chain.h"
 #include "draft_heads/vocabulary/output_rows.h"
 #include "formats/families.h"
 #include "formats/model_tensors.h"
@@ -23,26 +25,24 @@ namespace {
 // GGUF files hold the sums of norms that add 1, and are read with expected names.
 bool is_gguf(const HeadFile& head) { return head.file.format == "gguf"; }
 
-// The tensors of a module, found by their stored names.
+// The tensors of the modules, found by their stored names.
 class ModuleTensors {
  public:
-  ModuleTensors(const HeadFile& head, const MtpLayout& layout)
-      : head_(head), layout_(layout), names_(layout.names(0)) {}
+  ModuleTensors(const HeadFile& head, const MtpLayout& layout) : head_(head), layout_(layout) {
+    for (int64_t module = 0; module < layout.modules; ++module) names_.push_back(layout.names(module));
+  }
 
-  // The name of the layer's tensors as the network expects them: "model.layers.61."
-  std::string layer_prefix() const { return fmt::format("model.layers.{}.", layer()); }
+  // The name of a module's tensors as the network expects them: "model.layers.61."
+  std::string layer_prefix(int64_t module) const { return fmt::format("model.layers.{}.", layer(module)); }
 
-  // A file of the module's tensors: its layer's by expected names, the others by their own.
+  // A file of the modules' tensors: their layers' by expected names, the others by their own.
   Result<ModelFile> read(const ModelConfig& config) {
     StoredLayout stored = is_gguf(head_) ? StoredLayout() : find_family(config.family)->hf_layout;
     if (layout_.is_qwen) stored.layers = "mtp.layers.";
     const TensorSource source{.has = [&](const std::string& name) { return is_stored(name); },
                               .find = [&](const std::string& name) { return find(name); }};
-    std::vector<ExpectedTensor> expected = expected_layer_tensors(config, layer());
-    const int64_t hidden = config.hidden_size;
-    for (const std::string* norm : {&names_.embedding_norm, &names_.hidden_norm, &names_.norm})
-      expected.push_back({*norm, {hidden}});
-    expected.push_back({names_.fc + ".weight", {hidden, 2 * hidden}});
+    std::vector<ExpectedTensor> expected;
+    for (int64_t module = 0; module < layout_.modules; ++module) append_expected(config, module, expected);
     ModelFile file;
     file.path = head_.file.path;
     file.files = head_.file.files;
@@ -56,7 +56,19 @@ class ModuleTensors {
   }
 
  private:
-  int64_t layer() const { return layout_.is_qwen ? 0 : layout_.first_layer; }
+  int64_t layer(int64_t module) const { return layout_.is_qwen ? 0 : layout_.first_layer + module; }
+
+  void append_expected(const ModelConfig& config, int64_t module,
+                       std::vector<ExpectedTensor>& expected) const {
+    const std::vector<ExpectedTensor> of_layer = expected_layer_tensors(config, layer(module));
+    expected.insert(expected.end(), of_layer.begin(), of_layer.end());
+    const MtpNames& names = names_[static_cast<size_t>(module)];
+    const int64_t hidden = config.hidden_size;
+    for (const std::string* norm : {&names.embedding_norm, &names.hidden_norm, &names.norm})
+      expected.push_back({*norm, {hidden}});
+    expected.push_back({names.fc + ".weight", {hidden, 2 * hidden}});
+  }
+
   bool is_stored(const std::string& name) const { return head_.tensors.contains(name); }
 
   Result<TensorView> find(const std::string& name) {
@@ -70,8 +82,11 @@ class ModuleTensors {
 
   // Error: a tensor of the module that its layer does not have.
   Status check_all_used() const {
-    for (const auto& [name, tensor] : head_.tensors) {
-      const bool is_copy = name == names_.embed_tokens + ".weight" || name == names_.output + ".weight";
+    for (const auto& entry : head_.tensors) {
+      const std::string& name = entry.first;
+      const bool is_copy = std::ranges::any_of(names_, [&](const MtpNames& names) {
+        return name == names.embed_tokens + ".weight" || name == names.output + ".weight";
+      });
       const bool is_map = name == "d2t" || name == "t2d";
       if (is_copy || is_map || layout_.is_targets(name) || used_.contains(name)) continue;
       return head_.fail("tensor " + name + " does not belong to an MTP drafter of this target");
@@ -81,118 +96,150 @@ class ModuleTensors {
 
   const HeadFile& head_;
   const MtpLayout& layout_;
-  const MtpNames names_;
+  std::vector<MtpNames> names_;  // by module
   std::set<std::string> used_;
   std::shared_ptr<ModelStorage> storage_ = std::make_shared<ModelStorage>();
 };
 
-class FamilyModule final : public RecurrentHead {
+class FamilyModules final : public ModuleChain {
  public:
-  FamilyModule(const ModelConfig& layer, Model* target, const ModelOptions& options)
-      : RecurrentHead(layer, target, options), config_(layer) {
-    taps_.final_norm = true;
+  FamilyModules(const ModelConfig& layer, Model* target, const ModelOptions& options, int64_t count)
+      : ModuleChain(layer, target, options, count), config_(layer), modules_(static_cast<size_t>(count)) {
+    for (Module& module : modules_) module.embedding_norm = module.hidden_norm = module.norm = norm();
   }
 
   Status load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options);
-  KvShape kv_shape() const override { return layer_->kv_shape(); }
-  Output forward(const Pass& pass) override;
+  KvShape kv_shape() const override { return layers_of_family_->kv_shape(); }
   void reserve(int64_t rows, int64_t wanted) override;
+  void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) override {
+    if (is_chained()) layers_of_family_->reserve_hiding(rows, tree_rows, entries);
+  }
 
  private:
-  // hidden[rows] = what the layer reads of the rows' embeddings and states
-  void make_inputs(const Pass& pass, int64_t rows);
+  struct Module {
+    Norm embedding_norm, hidden_norm, norm;
+    Projection fc;  // [hidden, 2 hidden]: embedding, state
+  };
 
-  ModelConfig config_;  // of the layer
+  Status load_module(WeightLoader& loader, const MtpNames& names, Module& module);
+  Status load_layers(const ModelFile& file, const ModuleTensors& tensors, const ModelOptions& options);
+  void run(const Pass& pass, size_t module, FloatAddress inputs, FloatAddress states) override;
+  Output run_single(const Pass& pass) override;
+  const Norm& output_norm(size_t module) const override { return modules_[module].norm; }
+  // Runs the layer of a module, which wants the outputs of some rows.
+  void run_layer(const Pass& pass, size_t module, FloatAddress inputs, std::span<const int32_t> wanted);
+
+  ModelConfig config_;  // of the layers, which are alike
   bool goes_on_normed_ = false;
-  Norm embedding_norm_ = norm(), hidden_norm_ = norm(), norm_ = norm();
-  Projection fc_;  // [hidden, 2 hidden]: embedding, state
-  std::optional<Decoder> layer_;
-  ForwardBatch batch_;  // the rows of a pass as they enter the layer
-  BackendRows embedded_{backend_}, hidden_{backend_}, joined_{backend_};  // [rows, hidden], joined twice that
-  BackendRows normed_{backend_};                                          // [wanted rows, hidden]
+  std::vector<Module> modules_;
+  std::optional<Decoder> layers_of_family_;  // a layer for each module
+  ForwardBatch batch_;                       // the rows of a pass as they enter a layer
+  std::vector<int32_t> all_rows_;
 };
 
-Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options) {
+Status FamilyModules::load_module(WeightLoader& loader, const MtpNames& names, Module& module) {
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_vector(names.embedding_norm, hidden_size_, module.embedding_norm.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, module.hidden_norm.weight));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, module.norm.weight));
+  for (Norm* norm : {&module.embedding_norm, &module.hidden_norm, &module.norm})
+    if (config_.norm.adds_one) add_one(norm->weight);
+  return loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, module.fc);
+}
+
+Status FamilyModules::load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options) {
   ModuleTensors tensors(head, layout);
   // The target's files may be of the other kind.
   config_.norm.adds_one = !is_gguf(head) && find_family(config_.family)->norm.adds_one;
   OUTRIDER_TRY(const ModelFile file, tensors.read(config_));
-  const MtpNames names = layout.names(0);
   goes_on_normed_ = layout.is_qwen;
   WeightLoader loader(file, options);
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, embedding_norm_.weight));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, hidden_norm_.weight));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, norm_.weight));
-  for (Norm* norm : {&embedding_norm_, &hidden_norm_, &norm_})
-    if (config_.norm.adds_one) add_one(norm->weight);
-  OUTRIDER_RETURN_IF_ERROR(loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, fc_));
+  for (size_t i = 0; i < modules_.size(); ++i)
+    OUTRIDER_RETURN_IF_ERROR(load_module(loader, layout.names(static_cast<int64_t>(i)), modules_[i]));
   OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output_rows(loader, file, head.output_rows));
   OUTRIDER_RETURN_IF_ERROR(pack(loader));
+  config_.layer_count = layout.modules;
+  return load_layers(file, tensors, options);
+}
+
+Status FamilyModules::load_layers(const ModelFile& file, const ModuleTensors& tensors,
+                                  const ModelOptions& options) {
   int64_t layer_bytes = 0;
   const auto load_weights = [&]() -> Result<DecoderWeights> {
-    WeightLoader layer_loader(file, options);
+    WeightLoader loader(file, options);
     DecoderWeights weights;
     weights.layers = make_layers(config_);
-    OUTRIDER_RETURN_IF_ERROR(load_layer(layer_loader, config_,
-                                        {.prefix = tensors.layer_prefix(), .input_size = hidden_size_},
-                                        weights.layers[0]));
-    OUTRIDER_TRY(weights.memory, layer_loader.pack_all());
-    layer_bytes = layer_loader.packed_bytes();
+    for (size_t i = 0; i < weights.layers.size(); ++i) {
+      OUTRIDER_RETURN_IF_ERROR(
+          load_layer(loader, config_,
+                     {.prefix = tensors.layer_prefix(static_cast<int64_t>(i)), .input_size = hidden_size_},
+                     weights.layers[i]));
+    }
+    OUTRIDER_TRY(weights.memory, loader.pack_all());
+    layer_bytes = loader.packed_bytes();
     return weights;
   };
   OUTRIDER_TRY(auto backend, make_backend(config_, options, load_weights));
-  layer_.emplace(config_, options, std::move(backend));
+  layers_of_family_.emplace(config_, options, std::move(backend));
   weight_bytes_ += layer_bytes;
   return {};
 }
 
-void FamilyModule::reserve(int64_t rows, int64_t wanted) {
-  for (BackendRows* scratch : {&embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
-  joined_.reserve(rows, 2 * hidden_size_);
-  batch_.resumed_rows.reserve(static_cast<size_t>(rows));
+void FamilyModules::reserve(int64_t rows, int64_t wanted) {
+  ModuleChain::reserve(rows, wanted);
+  for (auto* list : {&batch_.resumed_rows, &batch_.hidden_state_rows, &all_rows_})
+    list->reserve(static_cast<size_t>(rows));
   batch_.resumed_states.reserve(static_cast<size_t>(rows * hidden_size_));
-  backend_.reserve_product(fc_, rows);
-  vocabulary_.reserve(wanted);
-  if (!layer_->reserve(rows, 0).ok()) throw std::bad_alloc();
+  for (const Module& module : modules_) backend_.reserve_product(module.fc, rows);
+  if (!layers_of_family_->reserve(rows, 0).ok()) throw std::bad_alloc();
 }
 
-void FamilyModule::make_inputs(const Pass& pass, int64_t rows) {
-  vocabulary_.embed(pass.batch->tokens, embedded_.data());
-  backend_.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows);
-  backend_.normalize(pass.inputs, hidden_norm_, hidden_.data(), rows);
-  join(embedded_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
-  backend_.project(fc_, joined_.data(), hidden_.data(), rows);
-}
-
-RecurrentHead::Output FamilyModule::forward(const Pass& pass) {
+void FamilyModules::run_layer(const Pass& pass, size_t index, FloatAddress inputs,
+                              std::span<const int32_t> wanted) {
   const int64_t rows = pass.batch->rows();
-  const auto wanted = std::ssize(pass.batch->logits_rows);
-  reserve(rows, wanted);
-  make_inputs(pass, rows);
+  const Module& module = modules_[index];
+  join_inputs(module.embedding_norm, module.hidden_norm, inputs, rows);
+  backend_.project(module.fc, joined_.data(), hidden_.data(), rows);
   batch_ = *pass.batch;
-  batch_.hidden_state_rows = batch_.logits_rows;
+  batch_.hidden_state_rows.assign(wanted.begin(), wanted.end());
   batch_.logits_rows.clear();
+  batch_.resume_layer = static_cast<int64_t>(index);
   batch_.resumed_rows.resize(static_cast<size_t>(rows));
   std::iota(batch_.resumed_rows.begin(), batch_.resumed_rows.end(), 0);
-  const std::span<const float> inputs = backend_.read(hidden_.data(), rows * hidden_size_);
-  batch_.resumed_states.assign(inputs.begin(), inputs.end());
-  layer_->forward(batch_, *pass.cache);
+  const std::span<const float> states = backend_.read(hidden_.data(), rows * hidden_size_);
+  batch_.resumed_states.assign(states.begin(), states.end());
+  layers_of_family_->forward_layer(batch_, *pass.cache, static_cast<int64_t>(index),
+                                   static_cast<int32_t>(index));
+}
+
+void FamilyModules::run(const Pass& pass, size_t index, FloatAddress inputs, FloatAddress states) {
+  all_rows_.resize(static_cast<size_t>(pass.batch->rows()));
+  std::iota(all_rows_.begin(), all_rows_.end(), 0);
+  run_layer(pass, index, inputs, all_rows_);
+  backend_.copy_strided({layers_of_family_->hidden_rows(), hidden_size_, states, hidden_size_,
+                         std::ssize(all_rows_), hidden_size_});
+}
+
+RecurrentHead::Output FamilyModules::run_single(const Pass& pass) {
+  const auto wanted = std::ssize(pass.batch->logits_rows);
+  run_layer(pass, 0, pass.inputs, pass.batch->logits_rows);
   if (wanted == 0) return {};
-  const FloatAddress states = layer_->hidden_rows();
-  backend_.normalize(states, norm_, normed_.data(), wanted);
-  return {.logits = vocabulary_.read_logits(normed_.data(), wanted),
-          .states = goes_on_normed_ ? normed_.data() : states};
+  const FloatAddress states = layers_of_family_->hidden_rows();
+  const FloatAddress normed = normalise(0, states, wanted);
+  return {.logits = vocabulary_.read_logits(normed, wanted), .states = goes_on_normed_ ? normed : states};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RecurrentHead>> load_family_module(const HeadFile& head, const MtpLayout& layout,
                                                           Model* target, const ModelOptions& options) {
-  if (layout.modules != 1) {
-    return head.fail(fmt::format("expected one MTP module for a target of the family {}, found {}",
-                                 target->config().family, layout.modules));
+  if (layout.modules != 1 && is_gguf(head)) {
+    return head.fail(
+        fmt::format("expected one MTP module in a GGUF file for a target of the family {}, found {}",
+                    target->config().family, layout.modules));
   }
-  auto module = std::make_unique<FamilyModule>(module_layer_config(target->config()), target, options);
+  auto module =
+      std::make_unique<FamilyModules>(module_layer_config(target->config()), target, options, layout.modules);
   OUTRIDER_RETURN_IF_ERROR(module->load(head, layout, options));
   return std::unique_ptr<RecurrentHead>(std::move(module));
 }

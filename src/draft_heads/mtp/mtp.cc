@@ -5,6 +5,7 @@
 
 #include "draft_heads/gguf_module.h"
 #include "draft_heads/mtp/family_module.h"
+#include "draft_heads/mtp/module_chain.h"
 #include "draft_heads/mtp/mtp_layout.h"
 #include "draft_heads/vocabulary/output_rows.h"
 
@@ -17,39 +18,26 @@ struct Module {
   HeadLayer layer;
 };
 
-class Mtp final : public RecurrentHead {
+class Mtp final : public ModuleChain {
  public:
   Mtp(const ModelConfig& config, Model* target, const ModelOptions& options, const MtpLayout& layout)
-      : RecurrentHead(config, target, options), layout_(layout) {
-    taps_.final_norm = true;
+      : ModuleChain(config, target, options, layout.modules), layout_(layout) {
     cache_layers_ = layout.modules;
     modules_.resize(static_cast<size_t>(layout.modules));
     for (Module& module : modules_) module.embedding_norm = module.hidden_norm = module.norm = norm();
   }
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
-  int64_t state_size() const override { return layout_.modules * hidden_size_; }
-  int max_draft_len() const override {
-    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_draft_len();
-  }
-  bool carries_state() const override { return is_chained(); }
-  Output forward(const Pass& pass) override;
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:
-  bool is_chained() const { return layout_.modules > 1; }
   Status load_module(WeightLoader& loader, const ModelConfig& config, int64_t index);
-  void run(const Pass& pass, size_t module, FloatAddress inputs, FloatAddress states);
-  Output forward_chained(const Pass& pass);
-  void gather_inputs(const Pass& pass, size_t module, FloatAddress previous);
-  FloatAddress normalise(size_t module, FloatAddress states, int64_t rows);
+  void run(const Pass& pass, size_t module, FloatAddress inputs, FloatAddress states) override;
+  Output run_single(const Pass& pass) override;
+  const Norm& output_norm(size_t module) const override { return modules_[module].norm; }
 
   MtpLayout layout_;
   std::vector<Module> modules_;
-  BackendRows embedded_{backend_}, hidden_{backend_}, joined_{backend_};  // [rows, hidden], joined twice that
-  BackendRows states_{backend_};                   // [rows, hidden] of each module in turn
-  BackendRows inputs_{backend_};                   // [rows, hidden] of a module after the first
-  BackendRows normed_{backend_}, kept_{backend_};  // [wanted rows, hidden]; [wanted rows, state_size()]
 };
 
 void append_module_tensors(const ModelConfig& config, const MtpNames& names,
@@ -96,88 +84,30 @@ Status Mtp::load(const HeadFile& head, ModelConfig config, const ModelOptions& o
   return pack(loader);
 }
 
-// states[rows] of the module from inputs[rows, hidden]; then only of wanted rows, if it is the only
-// one.
+// A single module computes only wanted rows to the end.
 void Mtp::run(const Pass& pass, size_t index, FloatAddress inputs, FloatAddress states) {
   const Module& module = modules_[index];
-  const int64_t rows = pass.batch->rows();
-  backend_.normalize(embedded_.data(), module.embedding_norm, normed_.data(), rows);
-  backend_.normalize(inputs, module.hidden_norm, hidden_.data(), rows);
-  join(normed_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
+  join_inputs(module.embedding_norm, module.hidden_norm, inputs, pass.batch->rows());
   layers_.begin(*pass.batch, *pass.cache, static_cast<int32_t>(index));
-  backend_.project(module.fc, joined_.data(), states, rows);
+  backend_.project(module.fc, joined_.data(), states, pass.batch->rows());
   layers_.run(module.layer, static_cast<int64_t>(index), states, !is_chained());
 }
 
-FloatAddress Mtp::normalise(size_t module, FloatAddress states, int64_t rows) {
-  backend_.normalize(states, modules_[module].norm, normed_.data(), rows);
-  return normed_.data();
-}
-
 void Mtp::reserve(int64_t rows, int64_t wanted) {
-  for (BackendRows* scratch : {&embedded_, &hidden_, &states_, &inputs_, &normed_})
-    scratch->reserve(rows, hidden_size_);
-  joined_.reserve(rows, 2 * hidden_size_);
-  if (is_chained()) kept_.reserve(wanted, state_size());
+  ModuleChain::reserve(rows, wanted);
   for (const Module& module : modules_) {
     backend_.reserve_product(module.fc, rows);
     layers_.reserve(rows, {&module.layer, 1});
   }
-  vocabulary_.reserve(wanted);
 }
 
-RecurrentHead::Output Mtp::forward(const Pass& pass) {
-  reserve(pass.batch->rows(), static_cast<int64_t>(pass.batch->logits_rows.size()));
-  vocabulary_.embed(pass.batch->tokens, embedded_.data());
-  if (is_chained()) return forward_chained(pass);
+RecurrentHead::Output Mtp::run_single(const Pass& pass) {
   run(pass, 0, pass.inputs, states_.data());
   const int64_t wanted = layers_.rows();
   if (wanted == 0) return {};
   const FloatAddress normed = normalise(0, states_.data(), wanted);
   return {.logits = vocabulary_.read_logits(normed, wanted),
           .states = layout_.is_qwen ? normed : states_.data()};
-}
-
-// A row of level j takes modules j.. one entry further: module k reads the state of module k - 1 at the entry
-// before, whose token came one place earlier.
-RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
-  const ForwardBatch& batch = *pass.batch;
-  const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
-  const auto level = static_cast<size_t>(pass.level);
-  backend_.clear(kept_.data(), wanted * state_size());
-  for (size_t k = level; k < modules_.size(); ++k) {
-    const bool reads_features = k == 0;
-    const int64_t offset = static_cast<int64_t>(k) * hidden_size_;
-    if (!reads_features) gather_inputs(pass, k, states_.data());
-    run(pass, k, reads_features ? pass.inputs : inputs_.data(), states_.data());
-    if (pass.entry_states) {
-      backend_.copy_strided({states_.data(), hidden_size_, pass.entry_states + offset, state_size(),
-                             batch.rows(), hidden_size_});
-    }
-    backend_.copy(
-        {states_.data(), hidden_size_, batch.logits_rows, kept_.data() + offset, state_size(), hidden_size_});
-  }
-  if (!pass.wants_logits || wanted == 0) return {.logits = {}, .states = kept_.data()};
-  backend_.copy_strided({kept_.data() + static_cast<int64_t>(level) * hidden_size_, state_size(),
-                         inputs_.data(), hidden_size_, wanted, hidden_size_});
-  const FloatAddress normed = normalise(level, inputs_.data(), wanted);
-  return {.logits = vocabulary_.read_logits(normed, wanted), .states = kept_.data()};
-}
-
-// inputs_: the states of module k - 1 at the entry before each row; `previous`: at the rows of this pass.
-void Mtp::gather_inputs(const Pass& pass, size_t module, FloatAddress previous) {
-  const ForwardBatch& batch = *pass.batch;
-  const int64_t dim = hidden_size_, offset = static_cast<int64_t>(module - 1) * dim;
-  if (pass.level > 0)
-    return backend_.copy_strided(
-        {pass.inputs + offset, state_size(), inputs_.data(), dim, batch.rows(), dim});
-  for (int64_t begin = 0, end = 0; begin < batch.rows(); begin = end) {
-    const int32_t sequence = batch.sequences[static_cast<size_t>(begin)];
-    while (end < batch.rows() && batch.sequences[static_cast<size_t>(end)] == sequence) ++end;
-    const FloatAddress inputs = inputs_.data() + begin * dim;
-    backend_.copy_strided({pass.carried + sequence * state_size() + offset, 0, inputs, 0, 1, dim});
-    backend_.copy_strided({previous + begin * dim, dim, inputs + dim, dim, end - begin - 1, dim});
-  }
 }
 
 // Whether the layers of the target are more than HeadLayers computes.

@@ -32,7 +32,7 @@ void BlockPass::begin(const ForwardBatch& batch, KvCache& cache, bool has_states
                  batch.hidden_state_rows.end(), std::back_inserter(wanted_));
 }
 
-void BlockPass::list_rows(bool with_resumed) {
+void BlockPass::list_rows(bool with_resumed, int32_t first_entry) {
   rows_.clear();
   attention_rows_.clear();
   auto resumed = batch_->resumed_rows.begin();
@@ -44,6 +44,7 @@ void BlockPass::list_rows(bool with_resumed) {
     rows_.push_back(row);
     attention_rows_.push_back(attention_row(*batch_, row));
   }
+  if (first_entry > 0) hiding_.hide_before(first_entry, attention_rows_);
   list_adapted();
   if (has_states_) states_.build(*batch_, rows_, cache_->states());
 }

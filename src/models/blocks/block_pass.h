@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv/kv_cache.h"
+#include "models/backend/entry_hiding.h"
 #include "models/backend/layer_backend.h"
 #include "models/blocks/low_rank/low_rank_ops.h"
 #include "models/blocks/row_positions.h"
@@ -54,8 +55,10 @@ class BlockPass {
   void reserve_scratch(int64_t rows, std::span<const int64_t> sizes);
   // `has_states`: some layers keep states.
   void begin(const ForwardBatch& batch, KvCache& cache, bool has_states);
-  // Makes the rows being computed all rows of the batch, or the rows that do not resume.
-  void list_rows(bool with_resumed);
+  // Makes the rows being computed all rows of the batch, or the rows that do not resume. They see no entry of
+  // their sequences before `first_entry`, except themselves.
+  void list_rows(bool with_resumed, int32_t first_entry = 0);
+  EntryHiding& hiding() { return hiding_; }
   // The next block narrows rows, and also moves `moved` along.
   void narrow_next(std::initializer_list<RowBlock> moved) { narrowed_.assign(moved); }
   int64_t take_chosen_parts() { return std::exchange(chosen_parts_, 0); }
@@ -73,6 +76,7 @@ class BlockPass {
   std::vector<int32_t> wanted_;  // rows of the batch with wanted logits or states, ascending
   std::vector<int32_t> rows_;    // rows of the batch being computed
   std::vector<AttentionRow> attention_rows_;
+  EntryHiding hiding_;
   const AdapterSet* adapters_ = nullptr;
   std::vector<AdaptedRows> adapted_;  // among the rows being computed
   std::vector<RowBlock> narrowed_;    // empty: the running block does not narrow

@@ -483,11 +483,11 @@ const SpeculativeKey kKeys[] = {
     {.name = "begin_thinking_phase_token", .methods = kAllMethods,
      .member = option<&Options::relaxed, &RelaxedOptions::begin_thinking_token>(),
      .help = "--acceptance relaxed: id that opens the thinking", .range = {0, kMaxToken},
-     .usual_default = "the tokenizer's <think>"},
+     .usual_default = "`<think>` of the tokenizer"},
     {.name = "end_thinking_phase_token", .methods = kAllMethods,
      .member = option<&Options::relaxed, &RelaxedOptions::end_thinking_token>(),
      .help = "--acceptance relaxed: id that closes it", .range = {0, kMaxToken},
-     .usual_default = "the tokenizer's </think>"},
+     .usual_default = "`</think>` of the tokenizer"},
 };
 // clang-format on
 

@@ -51,6 +51,9 @@ TEST(DoctorReport, FiguresByHand) {
   EXPECT_NEAR(json["shapes"][0]["other_ms"].get<double>(), 2.4, 1e-12);
   EXPECT_EQ(json["shapes"][0]["break_even"], 1.5);
   EXPECT_EQ(json["agreement"]["kl_divergence"], 0.3);
+  EXPECT_EQ(json["agreement"]["tree_accuracies"],
+            nlohmann::ordered_json::parse("[[0.7,0.1,0.05,0.05,0.05]]"));
+  EXPECT_THAT(diagnosis_text(some), HasSubstr("tree_accuracies=[[0.7,0.1,0.05,0.05,0.05]],max_draft_len=5"));
   EXPECT_EQ(json["miswired"], false);
 }
 

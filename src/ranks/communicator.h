@@ -38,6 +38,8 @@ class Communicator {
   int size() const { return size_; }
   // Ranks that share this one's machine, itself included.
   virtual int neighbours() const = 0;
+  // The number of this rank among them, from 0 on, in the order of ranks.
+  virtual int place() const = 0;
 
   // Returns without waiting for the receiver. Throws RankFailure.
   void send(std::span<const std::byte> data, int to) {

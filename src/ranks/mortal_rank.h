@@ -14,6 +14,7 @@ class MortalRank final : public Communicator {
       : Communicator(rank.rank(), rank.size()), rank_(rank), left_(end) {}
 
   int neighbours() const override { return rank_.neighbours(); }
+  int place() const override { return rank_.place(); }
   void fail() override { rank_.fail(); }
   void receive(std::span<std::byte> data, int from) override {
     live();

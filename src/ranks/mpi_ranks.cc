@@ -89,6 +89,7 @@ class MpiRanks final : public Communicator {
   void fail() override { has_failed_ = true; }
 
   int neighbours() const override { return watch_.neighbours() + 1; }
+  int place() const override { return watch_.neighbours(rank()); }
 
   void receive(std::span<std::byte> data, int from) override {
     if (NeighbourLink* link = links_.to(from)) {

@@ -42,6 +42,10 @@ int PeerWatch::ended(int limit) const {
   return -1;
 }
 
+int PeerWatch::neighbours(int below) const {
+  return static_cast<int>(std::ranges::count_if(peers_, [&](const Peer& peer) { return peer.rank < below; }));
+}
+
 bool PeerWatch::has_ended(int rank) const {
   return std::ranges::any_of(peers_, [&](const Peer& peer) { return peer.rank == rank && peer.has_ended(); });
 }

@@ -35,8 +35,9 @@ class PeerWatch {
   // The lowest rank below `limit` whose process has ended; -1: none has.
   int ended(int limit = std::numeric_limits<int>::max()) const;
   bool has_ended(int rank) const;
-  // Other ranks of this machine.
+  // Other ranks of this machine, and how many of them are below a rank.
   int neighbours() const { return static_cast<int>(peers_.size()); }
+  int neighbours(int below) const;
 
  private:
   struct Peer {

@@ -16,6 +16,7 @@ class RankGroup final : public Communicator {
 
   // The neighbours in the whole job, because all share the machine.
   int neighbours() const override { return all_->neighbours(); }
+  int place() const override { return all_->place(); }
   void receive(std::span<std::byte> data, int from) override { all_->receive(data, member(from)); }
   void fail() override { all_->fail(); }
 

@@ -60,6 +60,7 @@ class ThreadRanks::Member final : public Communicator {
   void fail() override { job_.fail(rank()); }
 
   int neighbours() const override { return size(); }
+  int place() const override { return rank(); }
 
   void receive(std::span<std::byte> data, int from) override {
     Job::Channel& channel = job_.channel(from, rank());

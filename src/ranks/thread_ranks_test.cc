@@ -81,6 +81,7 @@ TEST(RankGroup, NumbersItsMembersAnew) {
   RankGroup first = view(0), last = view(3);
   EXPECT_EQ(last.rank(), 2);
   EXPECT_EQ(last.size(), 3);
+  EXPECT_EQ(last.place(), 3);
   first.send(bytes_of(7), 2);
   int received = 0;
   last.receive(std::as_writable_bytes(std::span(&received, 1)), 0);
@@ -98,6 +99,8 @@ TEST(PeerWatch, NoticesThatAProcessHasEnded) {
   places[1].process = child;
   const PeerWatch watch(places, 0);
   EXPECT_EQ(watch.neighbours(), 1);
+  EXPECT_EQ(watch.neighbours(0), 0);
+  EXPECT_EQ(PeerWatch(places, 1).neighbours(1), 1);
   EXPECT_EQ(watch.ended(), -1);
   kill(child, SIGKILL);
   for (int turn = 0; turn < 5000 && watch.ended() < 0; ++turn) usleep(1000);

@@ -42,12 +42,12 @@ std::vector<CudaImage> fitting_images(std::span<const CudaImage> images, Compute
 }  // namespace
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver,
-                                                     std::span<const CudaImage> images) {
+                                                     std::span<const CudaImage> images, int number) {
   int device = 0;
   ComputeCapability capability;
   std::array<char, 128> name = {};
   CudaDriver::Handle context = nullptr;
-  int code = driver.device_get(&device, 0);
+  int code = driver.device_get(&device, number);
   if (code == 0) code = driver.device_name(name.data(), static_cast<int>(name.size()) - 1, device);
   if (code == 0) code = driver.device_attribute(&capability.major, kCudaMajor, device);
   if (code == 0) code = driver.device_attribute(&capability.minor, kCudaMinor, device);
@@ -213,7 +213,8 @@ double CudaDevice::ms_between(int64_t first, int64_t second) {
   return static_cast<double>(ms);
 }
 
-FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const CudaImage> images, int version) {
+FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const CudaImage> images, int version,
+                           int number) {
   if (!driver.ok()) return {.problem = driver.error().message};
   const int code = driver->init(0);
   int count = 0;
@@ -221,6 +222,11 @@ FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const Cud
   if (code == kCudaNoDevice || (code == 0 && count == 0))
     return {.problem = "there is a driver of NVIDIA and no GPU"};
   if (code != 0) return {.has_driver = true, .problem = "NVIDIA's driver fails: " + driver->text_of(code)};
+  if (number >= count) {
+    return {.has_driver = true,
+            .problem = "expected a GPU for each rank of this machine, found " + std::to_string(count) +
+                       " and no one for rank " + std::to_string(number) + "; lower the number of ranks"};
+  }
   if (version == 0) {
     return {.has_driver = true,
             .problem = "this program was built without code for GPUs; build it where nvcc is"};
@@ -232,7 +238,7 @@ FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const Cud
             .problem = "NVIDIA's driver is for CUDA " + version_text(found) + ", expected " +
                        version_text(version / 1000 * 1000) + " or later; update the driver"};
   }
-  auto device = CudaDevice::open(*driver, images);
+  auto device = CudaDevice::open(*driver, images, number);
   if (!device.ok()) return {.has_driver = true, .problem = device.error().message};
   return {.has_driver = true, .device = std::move(*device)};
 }

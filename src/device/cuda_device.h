@@ -37,9 +37,9 @@ struct ComputeCapability {
 // A GPU behind NVIDIA's driver. Kernels, copies and fills run in the order of the calls, on one stream.
 class CudaDevice final : public Device {
  public:
-  // The first GPU of the machine. Errors: it is too old for the images; the driver refuses.
-  static Result<std::unique_ptr<CudaDevice>> open(const CudaDriver& driver,
-                                                  std::span<const CudaImage> images);
+  // GPU `number` of the machine. Errors: it is too old for the images; the driver refuses.
+  static Result<std::unique_ptr<CudaDevice>> open(const CudaDriver& driver, std::span<const CudaImage> images,
+                                                  int number);
   ~CudaDevice() override = default;
 
   std::string_view name() const override { return "cuda"; }
@@ -90,7 +90,9 @@ struct FoundCuda {
   std::unique_ptr<CudaDevice> device = nullptr;
 };
 
-// `version`: of CUDA, for which the images were compiled; 0: this program has no images.
-FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const CudaImage> images, int version);
+// `version`: of CUDA, for which the images were compiled; 0: this program has no images. `number`: of the
+// GPU, from 0 on.
+FoundCuda find_cuda_device(const Result<CudaDriver>& driver, std::span<const CudaImage> images, int version,
+                           int number = 0);
 
 }  // namespace outrider

@@ -119,6 +119,16 @@ TEST(FindCudaDevice, OneLineSaysWhyThereIsNone) {
             "this program was built without code for GPUs; build it where nvcc is");
 }
 
+TEST(FindCudaDevice, EachRankOfAMachineTakesAGpu) {
+  CudaDriver driver = fake_cuda_driver();
+  fake_cuda().devices = 2;
+  EXPECT_NE(find_cuda_device(driver, kImages, kVersion, 1).device, nullptr);
+  EXPECT_EQ(fake_cuda().opened, std::vector<int>{1});
+  EXPECT_EQ(find_cuda_device(driver, kImages, kVersion, 2).problem,
+            "expected a GPU for each rank of this machine, found 2 and no one for rank 2; lower the number "
+            "of ranks");
+}
+
 TEST(FindCudaDevice, ALibraryThatLacksFunctionsIsNamed) {
   const auto driver = open_cuda_driver("libm.so.6");
   ASSERT_FALSE(driver.ok());

@@ -32,6 +32,7 @@ struct FakeCuda {
   std::vector<LaunchShape> launches = {};
   int most_shared_bytes = 0;
   int contexts_set = 0;
+  std::vector<int> opened = {};  // numbers of devices
 
   // A graph is a list of nodes, of which each follows the one before it.
   struct Graph;
@@ -228,7 +229,10 @@ inline CudaDriver fake_cuda_driver() {
     *value = attribute == kCudaMajor ? fake_cuda().major : fake_cuda().minor;
     return 0;
   };
-  driver.retain_primary_context = [](CudaDriver::Handle* context, int) { return *context = &fake_cuda(), 0; };
+  driver.retain_primary_context = [](CudaDriver::Handle* context, int device) {
+    fake_cuda().opened.push_back(device);
+    return *context = &fake_cuda(), 0;
+  };
   driver.set_current_context = [](CudaDriver::Handle context) {
     ++fake_cuda().contexts_set;
     return context == &fake_cuda() ? 0 : fake::kInvalid;

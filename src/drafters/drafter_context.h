@@ -54,11 +54,16 @@ struct DrafterContext {
   const DraftFiles* files = nullptr;          // null: the method drafts with none
   std::shared_ptr<const Corpus> corpus = {};  // texts of others; null: none
   std::string_view device = {};               // see ModelOptions
+  int device_number = 0;
   // Where the target's cache is kept on disk; its identity is the target's. nullopt: nowhere.
   std::optional<KvDisk::Options> disk = {};
 
   ModelOptions model_options() const {
-    return {.kernels = kernels, .pool = pool, .weights = weights, .device = device};
+    return {.kernels = kernels,
+            .pool = pool,
+            .weights = weights,
+            .device = device,
+            .device_number = device_number};
   }
   // The head that the options name. Errors: they name none; it is another method's or another target's.
   Result<const HeadFile*> head_for(const SpeculativeOptions& options) const;

@@ -38,6 +38,7 @@ struct ModelOptions {
   int64_t first_layer = 0;
   ModelPart part = {};           // that this rank has
   std::string_view device = {};  // name of a BackendKind; empty: this machine
+  int device_number = 0;         // among the devices of that kind
 
   Range own_layers(int64_t layer_count) const {
     return first_layer > 0 ? Range{first_layer, layer_count} : part.layers(layer_count);

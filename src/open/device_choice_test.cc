@@ -88,9 +88,6 @@ TEST(DeviceChoice, WhatStaysOnTheProcessorIsNamed) {
   EngineOptions options = options_for("llama", ComputeDevice::kEmulated);
   options.kernels = "reference";
   EXPECT_NE(opened_on(options).find("found reference"), std::string::npos);
-  options = options_for("llama", ComputeDevice::kEmulated);
-  options.tensor_parallel = 2;
-  EXPECT_NE(opened_on(options).find("--tensor-parallel"), std::string::npos);
 }
 
 TEST(DeviceChoice, NeedsAreWeightsAndEntries) {

@@ -186,7 +186,8 @@ Result<std::unique_ptr<Model>> load_target(EngineParts& parts, const ModelFile& 
 // Null: drafts are made here.
 std::shared_ptr<DraftTeam> make_draft_team(const EngineOptions& options, int rank_threads) {
   if (options.draft_ranks == 0 || options.speculation.decoding_type == Method::kNone) return nullptr;
-  if (!options.ranks) return DraftTeam::of_threads(options.draft_ranks, rank_threads);
+  if (!options.ranks)
+    return DraftTeam::of_threads(options.draft_ranks, rank_threads, target_rank_count(options));
   return std::make_shared<DraftTeam>(ranks_of_job(options, target_rank_count(options), options.draft_ranks),
                                      rank_threads);
 }

@@ -81,10 +81,6 @@ Status check_ranks(const EngineOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(check_range("pipeline parallel", options.pipeline_parallel, 1, 256));
   OUTRIDER_RETURN_IF_ERROR(check_draft_ranks(options));
   if (target_rank_count(options) == 1) return {};
-  if (options.device != ComputeDevice::kCpu) {
-    return usage_error(
-        "expected --device, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
-  }
   if (!options.prompt_cache.empty()) {
     return usage_error(
         "expected --prompt-cache, or a target divided by --tensor-parallel or --pipeline-parallel, found "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/methods.h"
+#include "models/backend/device/make_backends.h"
 #include "outrider/engine.h"
 #include "tests/support/built_in_methods.h"
 
@@ -98,6 +99,15 @@ std::vector<Division> divisions_for([[maybe_unused]] const std::string& drafter)
 #endif
 }
 
+std::vector<Division> divisions_on_devices([[maybe_unused]] const std::string& drafter) {
+#ifdef OUTRIDER_SLOW_TEST
+  return {{1, 1}, {2, 1}, {4, 1}, {1, 2}, {2, 2}};
+#else
+  if (drafter == "none") return {{1, 1}, {2, 1}, {4, 1}, {1, 2}};
+  return {drafter == "eagle3" || drafter == "ngram" ? Division{2, 1} : Division{1, 2}};
+#endif
+}
+
 TEST(Ranks, EveryDrafterWritesTheTextOfOneRank) {
   const Texts expected = texts_of("none", {});
   ASSERT_EQ(expected.size(), 4U);
@@ -155,6 +165,32 @@ TEST(Ranks, MixturesOfExpertsWriteTheTextOfOneRank) {
 }
 
 // Messages are by pass, so drafts make them fewer for each token.
+// Each rank has a device, and the text is the text of one processor.
+TEST(Ranks, DevicesWriteTheTextOfOneProcessor) {
+  const auto kernels = select_device_kernels();
+  if (!kernels.ok()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const auto texts = [&](const std::string& drafter, Division division, ComputeDevice device) {
+    EngineOptions options = options_for(drafter, division);
+    options.weights = WeightPrecision::kQ4;
+    options.kernels = std::string((*kernels)->name);
+    options.device = device;
+    const auto engine = Engine::open(options);
+    EXPECT_TRUE(engine.ok()) << engine.error().message;
+    Texts texts;
+    if (engine.ok()) texts = {decode(**engine, 1, 0), decode(**engine, 2, 1)};
+    return texts;
+  };
+  const Texts expected = texts("none", {}, ComputeDevice::kCpu);
+  ASSERT_EQ(expected.size(), 2U);
+  for (const char* drafter : {"none", "ngram", "draft_target", "eagle3", "mtp", "early_exit"}) {
+    for (const Division division : divisions_on_devices(drafter)) {
+      SCOPED_TRACE(std::string(drafter) + ", " + std::to_string(division.shards) + " shards, " +
+                   std::to_string(division.stages) + " stages");
+      EXPECT_EQ(texts(drafter, division, ComputeDevice::kEmulated), expected);
+    }
+  }
+}
+
 TEST(Ranks, DraftsSaveMessages) {
   const auto count = [](const std::string& drafter) {
     const auto engine = Engine::open(options_for(drafter, {2, 1}));

@@ -10,6 +10,7 @@
 
 #include "config/methods.h"
 #include "drafters/ranked/draft_worker.h"
+#include "models/backend/device/make_backends.h"
 #include "models/team/rank_worker.h"
 #include "models/team/ranked_model.h"
 #include "outrider/engine.h"
@@ -152,6 +153,24 @@ TEST(DraftRanks, ThePolicyAutoKeepsTheText) {
   const std::vector<Texts> expected = texts({.method = "none"});
   EXPECT_EQ(texts({.method = "auto", .draft_ranks = 2}), expected);
   EXPECT_EQ(texts({.method = "auto", .shards = 2, .draft_ranks = 1}), expected);
+}
+
+// A device for each rank of the target and for each rank that drafts.
+TEST(DraftRanks, EachHasADevice) {
+  const auto kernels = select_device_kernels();
+  if (!kernels.ok()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const auto texts = [&](const Case& what, ComputeDevice device) {
+    EngineOptions options = options_for(what);
+    options.weights = WeightPrecision::kQ4;
+    options.kernels = std::string((*kernels)->name);
+    options.device = device;
+    const auto engine = Engine::open(options);
+    EXPECT_TRUE(engine.ok()) << engine.error().message;
+    return engine.ok() ? decode(**engine, {.batch = 3, .tokens = 8}) : Texts();
+  };
+  const Texts expected = texts({.method = "none"}, ComputeDevice::kCpu);
+  EXPECT_EQ(texts({.draft_ranks = 2}, ComputeDevice::kEmulated), expected);
+  EXPECT_EQ(texts({.shards = 2, .draft_ranks = 1}, ComputeDevice::kEmulated), expected);
 }
 
 // After some steps in which all sequences are verified, they take turns, so that steps become more.

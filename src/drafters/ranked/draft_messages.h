@@ -28,6 +28,8 @@ struct DrafterSettings {
   int prefill_chunk = 0;
   int page_size = 0;
   int threads = 0;                      // 0: this rank's share of its machine
+  std::string device = {};              // name of a BackendKind
+  int first_device = 0;                 // number of the device of the machine's first rank
   SpeculativeOptions speculation = {};  // the keys that a draft model reads
 };
 
@@ -78,12 +80,14 @@ requires std::is_same_v<std::remove_const_t<Settings>, DrafterSettings>
 void each_field(Archive& archive, Settings& settings) {
   archive.field(settings.target);
   archive.field(settings.kernels);
+  archive.field(settings.device);
   archive.field(settings.converts);
   archive.field(settings.weights);
   archive.field(settings.kv_type);
   archive.field(settings.vocab_size);
   archive.field(settings.context);
-  for (auto* number : {&settings.max_batch, &settings.prefill_chunk, &settings.page_size, &settings.threads})
+  for (auto* number : {&settings.max_batch, &settings.prefill_chunk, &settings.page_size, &settings.threads,
+                       &settings.first_device})
     archive.field(*number);
 }
 

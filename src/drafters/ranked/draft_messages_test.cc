@@ -80,7 +80,8 @@ TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   order.estimates[1].learn(2, 0.5, true);
   MessageWriter writer;
   write_order(writer, order);
-  DrafterSettings settings{.target = "a", .kernels = "reference", .page_size = 16};
+  DrafterSettings settings{
+      .target = "a", .kernels = "reference", .page_size = 16, .device = "emulated", .first_device = 3};
   settings.speculation.tree.choices = {{0}, {0, 1}};
   settings.speculation.speculative_model = "draft";
   settings.speculation.speculative_token_map = "map.json";
@@ -100,6 +101,8 @@ TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   const DrafterSettings opened = read_settings(reader);
   EXPECT_EQ(opened.target, settings.target);
   EXPECT_EQ(opened.page_size, settings.page_size);
+  EXPECT_EQ(opened.device, settings.device);
+  EXPECT_EQ(opened.first_device, settings.first_device);
   EXPECT_EQ(opened.speculation.tree.choices, settings.speculation.tree.choices);
   EXPECT_EQ(opened.speculation.speculative_model, settings.speculation.speculative_model);
   EXPECT_EQ(opened.speculation.speculative_token_map, settings.speculation.speculative_token_map);

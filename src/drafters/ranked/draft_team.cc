@@ -41,11 +41,12 @@ DraftTeam::DraftTeam(std::shared_ptr<Communicator> ranks, int threads)
       works_(static_cast<size_t>(ranks_->size()), true),
       under_way_(static_cast<size_t>(ranks_->size())) {}
 
-std::shared_ptr<DraftTeam> DraftTeam::of_threads(int count, int threads) {
+std::shared_ptr<DraftTeam> DraftTeam::of_threads(int count, int threads, int target_ranks) {
   auto own = std::make_unique<Threads>(count);
   std::shared_ptr<Communicator> root(&own->job.of(0), [](Communicator*) {});
   auto team = std::make_shared<DraftTeam>(std::move(root), threads);
   team->own_threads_ = std::move(own);
+  team->first_device_ = target_ranks - 1;
   return team;
 }
 

@@ -28,14 +28,17 @@ class DraftTeam {
 
   // Ranks that are processes. threads: of each; 0: its share of its machine.
   DraftTeam(std::shared_ptr<Communicator> ranks, int threads);
-  // `count` ranks that are threads of this process, with `threads` threads each.
-  static std::shared_ptr<DraftTeam> of_threads(int count, int threads);
+  // `count` ranks that are threads of this process, with `threads` threads each. Their devices come after the
+  // devices of `target_ranks` other ranks.
+  static std::shared_ptr<DraftTeam> of_threads(int count, int threads, int target_ranks = 1);
   ~DraftTeam();
   DraftTeam(const DraftTeam&) = delete;
   DraftTeam& operator=(const DraftTeam&) = delete;
 
   int size() const { return ranks_->size() - 1; }
   int threads() const { return threads_; }
+  // The number of the device of the machine's first rank; later ranks have the next ones.
+  int first_device() const { return first_device_; }
   bool works(int rank) const { return works_[static_cast<size_t>(rank)]; }
 
   // The number of the next drafter.
@@ -61,6 +64,7 @@ class DraftTeam {
   std::unique_ptr<Threads> own_threads_;
   std::shared_ptr<Communicator> ranks_;
   int threads_;
+  int first_device_ = 0;
   int drafters_ = 0;                           // opened so far
   std::vector<bool> works_;                    // [ranks]
   std::vector<std::deque<Orders>> under_way_;  // [ranks], oldest first

@@ -151,7 +151,9 @@ class DraftWorker {
         .pool = &*pool_,
         .weights = settings.converts ? std::optional(settings.weights) : std::nullopt,
         .user_drafter = {},
-        .files = &files};
+        .files = &files,
+        .device = settings.device,
+        .device_number = settings.first_device + ranks_.place()};
     OUTRIDER_TRY(served.drafter, make_draft_target_drafter(settings.speculation, context));
     return {};
   }

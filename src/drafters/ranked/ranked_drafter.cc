@@ -232,6 +232,8 @@ DrafterSettings settings_of(const SpeculativeOptions& options, const DrafterCont
           .prefill_chunk = context.prefill_chunk,
           .page_size = context.page_size,
           .threads = context.team->threads(),
+          .device = std::string(context.device),
+          .first_device = context.team->first_device(),
           .speculation = options};
 }
 

@@ -65,6 +65,18 @@ void ShardExchange::share_rows(std::span<const int> owners, float* rows, int64_t
   }
 }
 
+void ShardExchange::share_rows_of_table(std::span<const int32_t> numbers, int64_t table_rows, float* rows,
+                                        int64_t dim) {
+  if (part_.shard.is_whole()) return;
+  const std::vector<Range> cut = part_.shard.cut(table_rows);
+  std::vector<int> owners;
+  for (const int32_t number : numbers) {
+    const auto owner = std::ranges::find_if(cut, [&](const Range& range) { return number < range.end; });
+    owners.push_back(static_cast<int>(owner - cut.begin()));
+  }
+  share_rows(owners, rows, dim);
+}
+
 void ShardExchange::send_states(std::span<const float> states) {
   if (!states.empty())
     part_.ranks->send(std::as_bytes(states), part_.rank_of(part_.stage + 1, part_.shard.index));

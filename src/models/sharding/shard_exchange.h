@@ -26,6 +26,8 @@ class ShardExchange {
 
   // Completes rows[owners.size(), dim], of which row i has been written by shard owners[i].
   void share_rows(std::span<const int> owners, float* rows, int64_t dim);
+  // Completes rows of a table of `table_rows` rows, of which each shard has written the ones that it has.
+  void share_rows_of_table(std::span<const int32_t> numbers, int64_t table_rows, float* rows, int64_t dim);
 
   // The residual stream on its way to the same shard of the next stage.
   void send_states(std::span<const float> states);

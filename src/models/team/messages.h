@@ -95,6 +95,7 @@ struct RankSettings {
   std::string model;    // path of its files, the same on every machine
   std::string kernels;  // name of the kernel table
   std::string packed_cache;
+  std::string device;  // name of a BackendKind, of which each rank of a machine has another device
   bool converts = false;
   DType weights = DType::kF32;  // where it converts
   int64_t context = 0;
@@ -127,7 +128,8 @@ struct PassOrder {
 template <typename Archive, typename Settings>
 requires std::is_same_v<std::remove_const_t<Settings>, RankSettings>
 void each_field(Archive& archive, Settings& settings) {
-  for (auto* text : {&settings.model, &settings.kernels, &settings.packed_cache}) archive.field(*text);
+  for (auto* text : {&settings.model, &settings.kernels, &settings.packed_cache, &settings.device})
+    archive.field(*text);
   archive.field(settings.converts);
   archive.field(settings.weights);
   archive.field(settings.context);

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "models/backend/device/make_backends.h"
 #include "models/model_test_data.h"
 #include "models/team/rank_worker.h"
 #include "models/team/ranked_model.h"
@@ -22,17 +23,18 @@ constexpr int kKills = 60;
 #endif
 
 // Opens a model and runs passes. Returns whether a failure was reported.
-bool run_passes(Communicator& root, int shards, int stages) {
+bool run_passes(Communicator& root, int shards, int stages, const ModelOptions& how) {
   auto file = open_model(model_data("llama"));
   ThreadPool pool(1);
   try {
-    const ModelOptions options{.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}};
+    ModelOptions options = how;
+    options.pool = &pool;
     const auto model = RankedModel::load(
         *file, options, {.joined = &root, .shards = shards, .stages = stages, .threads = 1, .micro_rows = 2});
     if (!model.ok()) return true;
     KvShape shape = (*model)->kv_shape();
     shape.page_count = 4;
-    KvCache cache(shape);
+    KvCache cache(shape, KvOptions(), (*model)->make_storage(shape));
     EXPECT_TRUE((*model)->share_cache(cache).ok());
     const std::vector<TokenId> tokens = random_tokens(12, (*model)->config().vocab_size, 1);
     KvSequence sequence = cache.open(tokens);
@@ -44,10 +46,10 @@ bool run_passes(Communicator& root, int shards, int stages) {
   return false;
 }
 
-TEST(RankFailure, NoRankWaitsForOneThatHasEnded) {
+void kill_ranks(const ModelOptions& how, int kills) {
   std::mt19937 random(7);
   int reported = 0;
-  for (int kill = 0; kill < kKills; ++kill) {
+  for (int kill = 0; kill < kills; ++kill) {
     const int shards = 1 + static_cast<int>(random() % 3);
     const int stages = shards == 1 ? 2 : 1 + static_cast<int>(random() % 2);
     ThreadRanks job(shards * stages);
@@ -65,12 +67,22 @@ TEST(RankFailure, NoRankWaitsForOneThatHasEnded) {
       });
     }
     MortalRank root(job.of(0), victim == 0 ? end : 0);
-    reported += run_passes(root, shards, stages) ? 1 : 0;
+    reported += run_passes(root, shards, stages, how) ? 1 : 0;
     end_job(root);
     for (std::thread& thread : threads) thread.join();
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << "kill " << kill;
   }
-  EXPECT_GT(reported, kKills / 2);
+  EXPECT_GT(reported, kills / 2);
+}
+
+TEST(RankFailure, NoRankWaitsForOneThatHasEnded) {
+  kill_ranks({.kernels = *select_kernels("reference"), .weights = {}}, kKills);
+}
+
+TEST(RankFailure, NoDeviceWaitsForARankThatHasEnded) {
+  const auto kernels = select_device_kernels();
+  if (!kernels.ok()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  kill_ranks({.kernels = *kernels, .weights = {}, .device = "emulated"}, kKills / 2);
 }
 
 }  // namespace

@@ -142,7 +142,9 @@ Result<std::unique_ptr<OpenedPart>> OpenedPart::open(const RankSettings& setting
                          .weights = settings.converts ? std::optional(settings.weights) : std::nullopt,
                          .context = settings.context,
                          .packed_cache = settings.packed_cache,
-                         .part = opened->part_}));
+                         .part = opened->part_,
+                         .device = settings.device,
+                         .device_number = ranks.place()}));
   opened->pass_.emplace(*opened->model_, opened->part_, settings.micro_rows);
   return opened;
 }

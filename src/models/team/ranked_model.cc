@@ -16,6 +16,7 @@ RankSettings settings_for(const ModelFile& file, const ModelOptions& options, co
   return {.model = file.path.string(),
           .kernels = std::string(options.kernels->name),
           .packed_cache = options.packed_cache.string(),
+          .device = std::string(options.device),
           .converts = options.weights.has_value(),
           .weights = options.weights.value_or(DType::kF32),
           .context = options.context,
@@ -106,6 +107,7 @@ auto RankedModel::together(Call&& call) const {
 
 Status RankedModel::open(const ModelFile& file, ModelOptions options, const RankOptions& settings) {
   options.part = part_of(ranks_, settings.shards, settings.stages);
+  options.device_number = ranks_.place();
   return together([&]() -> Status {
     MessageWriter message(RankCommand::kOpen);
     const RankSettings told = settings_for(file, options, settings);

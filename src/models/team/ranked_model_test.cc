@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/backend/device/make_backends.h"
 #include "models/backend/separate_backend.h"
 #include "models/model_test_data.h"
 #include "models/team/messages.h"
@@ -19,11 +20,13 @@ struct Division {
 // A model in one piece or divided, with its cache.
 class DividedModel {
  public:
-  DividedModel(const std::string& name, Division division, std::string_view kernels = "") : pool_(1) {
+  DividedModel(const std::string& name, Division division, std::string_view kernels = "",
+               std::string_view device = "")
+      : pool_(1) {
     auto file = open_model(model_data(name));
     EXPECT_TRUE(file.ok()) << file.error().message;
     const auto table = select_kernels(kernels);
-    const ModelOptions options{.kernels = *table, .pool = &pool_, .weights = {}};
+    const ModelOptions options{.kernels = *table, .pool = &pool_, .weights = {}, .device = device};
     auto model =
         division.shards * division.stages == 1
             ? Model::load(*file, options)
@@ -32,7 +35,8 @@ class DividedModel {
                   {.shards = division.shards, .stages = division.stages, .threads = 1, .micro_rows = 2});
     EXPECT_TRUE(model.ok()) << model.error().message;
     model_ = std::move(model).value();
-    cache_ = std::make_unique<KvCache>(small_cache_shape(*model_));
+    const KvShape shape = small_cache_shape(*model_);
+    cache_ = std::make_unique<KvCache>(shape, KvOptions(), model_->make_storage(shape));
     EXPECT_TRUE(model_->share_cache(*cache_).ok());
   }
 
@@ -45,13 +49,14 @@ class DividedModel {
   std::unique_ptr<KvCache> cache_;
 };
 
-void expect_equal_bits(const std::string& name, std::string_view kernels = "") {
+// `device`: of each rank of the divided model
+void expect_equal_bits(const std::string& name, std::string_view kernels = "", std::string_view device = "") {
   SCOPED_TRACE(name);
   DividedModel whole(name, {}, kernels);
   const std::vector<float> expected = numbers_of_run(whole.model(), whole.cache());
   for (const Division division : {Division{2, 1}, Division{4, 1}, Division{1, 2}, Division{2, 2}}) {
     SCOPED_TRACE(std::to_string(division.shards) + " shards, " + std::to_string(division.stages) + " stages");
-    DividedModel divided(name, division, kernels);
+    DividedModel divided(name, division, kernels, device);
     EXPECT_EQ(numbers_of_run(divided.model(), divided.cache()), expected);
   }
 }
@@ -69,6 +74,15 @@ TEST(RankedModel, MixturesOfExpertsKeepTheirBits) {
   for (const char* name : {"mixtral", "mixtral.gguf", "qwen2_moe", "qwen3_moe", "gpt_oss", "granitemoe",
                            "glm4_moe", "llama4", "shape:moe-20m@2,bf16,512", "shape:moe-20m@2,q4_0,512"})
     expect_equal_bits(name);
+}
+
+// Each rank has a device, and the whole model is on this machine.
+TEST(RankedModel, DevicesKeepTheBits) {
+  const auto kernels = select_device_kernels();
+  if (!kernels.ok()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const char* name : {"llama", "llama_tied", "gemma3", "opt", "falcon", "phi3", "mixtral", "gpt_oss",
+                           "shape:moe-20m@2,q4_0,512"})
+    expect_equal_bits(name, (*kernels)->name, "emulated");
 }
 
 // A pass as bytes. Weights, entries of the cache and logits are named and not contained: weights belong to

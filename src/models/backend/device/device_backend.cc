@@ -83,7 +83,10 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                              DecoderWeights weights)
     : device_(device),
-      ops_(device),
+      exchange_(options.part),
+      vocab_size_(config.vocab_size),
+      own_tokens_(options.part.shard.of(vocab_size_)),
+      ops_(device, &exchange_),
       embedding_scale_(static_cast<float>(config.scales.embedding)),
       host_(config, options, uploaded(std::move(weights))) {}
 
@@ -159,14 +162,30 @@ void DeviceBackend::clear(FloatAddress numbers, int64_t count) {
   ops_.launcher().fill(numbers.address(), std::byte{0}, count * static_cast<int64_t>(sizeof(float)));
 }
 
-// A device has the whole model.
-void DeviceBackend::send_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); }
-void DeviceBackend::receive_states(FloatAddress, int64_t) { OUTRIDER_CHECK(false); }
+void DeviceBackend::send_states(FloatAddress states, int64_t count) {
+  const Timer timer(*this, "exchanges");
+  ops_.send_states(states, count);
+}
+
+void DeviceBackend::receive_states(FloatAddress states, int64_t count) {
+  const Timer timer(*this, "exchanges");
+  ops_.receive_states(states, count);
+}
 
 void DeviceBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
   if (tokens.empty()) return;  // a module of a head has no table
   const Timer timer(*this, "embedding");
-  ops_.look_up(weights().embedding(), tokens, embedding_scale_, y);
+  const PackedMatrix& table = weights().embedding();
+  if (exchange_.part().shard.is_whole()) return ops_.look_up(table, tokens, embedding_scale_, y);
+  if (own_tokens_.begin < own_tokens_.end) {
+    std::vector<int32_t> own;  // rows of other shards' tokens are anything until these have sent them
+    for (const TokenId token : tokens) {
+      const bool is_own = token >= own_tokens_.begin && token < own_tokens_.end;
+      own.push_back(is_own ? token - static_cast<int32_t>(own_tokens_.begin) : 0);
+    }
+    ops_.look_up(table, own, embedding_scale_, y);
+  }
+  ops_.share_rows_of_table(tokens, vocab_size_, y, table.k);
 }
 
 void DeviceBackend::add_table_rows(const TableRows& args) {

@@ -34,6 +34,8 @@ class DeviceBackend final : public LayerBackend {
   // Changes whenever a list recorded before may name memory that is gone.
   int64_t moves() const { return moves_ + ops_.moves(); }
   Launcher& launcher() { return ops_.launcher(); }
+  // Whether no other rank has a part of the network.
+  bool has_all() const { return exchange_.part().is_whole(); }
 
   FloatAddress allocate(int64_t count) override;
   void release(FloatAddress numbers) override;
@@ -80,6 +82,9 @@ class DeviceBackend final : public LayerBackend {
   DecoderWeights uploaded(DecoderWeights weights);
 
   Device& device_;
+  ShardExchange exchange_;
+  int64_t vocab_size_;
+  Range own_tokens_;  // tokens with rows of embedding and output head in this shard
   DeviceOps ops_;
   float embedding_scale_;
   int64_t moves_ = 0;

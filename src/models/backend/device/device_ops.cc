@@ -49,13 +49,16 @@ struct AttendedLists {
 
 }  // namespace
 
-DeviceOps::DeviceOps(Device& device)
+DeviceOps::DeviceOps(Device& device, ShardExchange* exchange)
     : launcher_(device),
+      exchange_(exchange),
       weights_(device),
       codes_(device),
       scales_(device),
       sums_(device),
       copied_(device),
+      cut_inputs_(device),
+      cut_outputs_(device),
       rotations_(launcher_),
       factors_(launcher_),
       tokens_(launcher_),
@@ -168,7 +171,9 @@ void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
 }
 
 void DeviceOps::upload(const Projection& projection) {
-  for (const PackedMatrix& part : projection.parts) weights_.matrix(part);
+  for (const PackedMatrix& part : projection.parts) {
+    if (part.n > 0) weights_.matrix(part);
+  }
 }
 
 void DeviceOps::multiply(const Product& product) {
@@ -186,10 +191,10 @@ void DeviceOps::multiply(const Product& product) {
   }
 }
 
-void DeviceOps::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
-  if (rows == 0) return;
+void DeviceOps::project_share(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
   int64_t column = 0;
   for (const PackedMatrix& part : projection.parts) {
+    if (part.n == 0) continue;  // a shard without outputs
     multiply({.matrix = weights_.matrix(part),
               .part = part,
               .x = x,

@@ -13,6 +13,7 @@
 #include "models/backend/layer_backend.h"
 #include "models/backend/shared_objects.h"
 #include "models/rotary_embedding.h"
+#include "models/sharding/shard_exchange.h"
 
 namespace outrider {
 
@@ -51,7 +52,9 @@ struct RecordedRows {
 // The operations of a layer as launches of kernels. Rows are places on the device.
 class DeviceOps {
  public:
-  explicit DeviceOps(Device& device);
+  // exchange: with the other ranks of the network, through this machine's memory; null: there are none. Both
+  // must outlive it.
+  explicit DeviceOps(Device& device, ShardExchange* exchange = nullptr);
 
   // From now on launches go to the end of the list, for these rows; null: they run at once.
   void record(const RecordedRows* rows, DeviceList* list);
@@ -85,12 +88,22 @@ class DeviceOps {
   // Brings the matrices to the device, where they would else come with their first product.
   void upload(const Projection& projection);
   void upload(std::span<const Projection* const> stack);
-  void upload_table(const PackedMatrix& table) { weights_.table(table); }
+  void upload_table(const PackedMatrix& table) {
+    if (table.n > 0) weights_.table(table);
+  }
 
   // y[tokens, table.k] = rows of the table times the factor
   void look_up(const PackedMatrix& table, std::span<const int32_t> tokens, float factor, FloatAddress y);
 
-  // y[rows, n] = x[rows, k] W' + bias
+  // whole[rows, sum of shares] = the columns of all shards, of which `part` are this shard's
+  void gather(FloatAddress part, const ShardExchange::Columns& columns, FloatAddress whole, int64_t rows);
+  // Completes looked-up rows, see ShardExchange::share_rows_of_table().
+  void share_rows_of_table(std::span<const int32_t> numbers, int64_t table_rows, FloatAddress rows,
+                           int64_t dim);
+  void send_states(FloatAddress states, int64_t count);
+  void receive_states(FloatAddress states, int64_t count);
+
+  // y[rows, n] = x[rows, k] W' + bias; where the projection is cut, see LayerOps::project()
   void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
   // y[rows, part.n] = x[rows, part.k] W', rows of y being y_stride apart
   struct Product {
@@ -150,6 +163,8 @@ class DeviceOps {
 
  private:
   void reserve(DeviceBuffer& scratch, int64_t bytes);
+  std::span<float> downloaded(FloatAddress from, int64_t count);
+  void project_share(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
   void copy_one_by_one(const LayerBackend::RowCopy& copy);
 
   simt::GroupedInputs pack_groups(FloatAddress x, int64_t rows, int64_t k);
@@ -203,6 +218,7 @@ class DeviceOps {
                      FloatAddress y, KernelName kernel);
 
   Launcher launcher_;
+  ShardExchange* exchange_;
   const RecordedRows* recorded_ = nullptr;
   int64_t moves_ = 0;
   DeviceWeights weights_;
@@ -210,6 +226,9 @@ class DeviceOps {
   std::map<const RotaryEmbedding*, DeviceNumbers<float>> all_rotations_;
   DeviceBuffer codes_, scales_, sums_;  // of packed inputs
   DeviceBuffer copied_;                 // rows on their way within one place
+  DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
+  DeviceBuffer cut_outputs_;            // [rows, n] of this shard
+  std::vector<float> own_, exchanged_;  // numbers on their way to and from other ranks
   UploadedList<float> rotations_, factors_;
   UploadedList<int> tokens_, slots_, entries_, pages_, tails_, listed_rows_, column_places_;
 };

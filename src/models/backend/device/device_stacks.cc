@@ -21,7 +21,9 @@ simt::Rows<float> outputs_of(FloatAddress y, int64_t count) { return rows_at<flo
 }  // namespace
 
 void DeviceOps::upload(std::span<const Projection* const> stack) {
-  for (size_t part = 0; part < stack.front()->parts.size(); ++part) weights_.stack(matrices_of(stack, part));
+  for (size_t part = 0; part < stack.front()->parts.size(); ++part) {
+    if (stack.front()->parts[part].n > 0) weights_.stack(matrices_of(stack, part));
+  }
 }
 
 template <typename Args>
@@ -90,6 +92,7 @@ void DeviceOps::project_stacked(const StackedProduct& product) {
   int64_t column = 0;
   for (size_t part = 0; part < first.parts.size(); ++part) {
     const PackedMatrix& matrix = first.parts[part];
+    if (matrix.n == 0) continue;  // a shard without outputs
     multiply_stacked({.stack = weights_.stack(matrices_of(product.stack, part)),
                       .part = matrix,
                       .list = product.list,

@@ -2,6 +2,8 @@
 #include "models/backend/device/make_backends.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -42,8 +44,8 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
     return usage_error(device_name + " has the arithmetic of the tables avx2_portable and avx512, found " +
                        std::string(options.kernels->name) + "; choose one with --kernels");
   }
-  if (!options.part.is_whole() || options.streams_layers)
-    return usage_error(device_name + " needs the whole network; leave out ranks and --memory");
+  if (options.streams_layers)
+    return usage_error(device_name + " needs the whole network; leave out --memory");
   OUTRIDER_TRY(DecoderWeights weights, load());
   if (!std::ranges::all_of(weights.list().stacks, are_alike)) {
     return usage_error(device_name + " needs all experts of a layer in one type, and this " + config.family +
@@ -69,22 +71,48 @@ Result<const KernelTable*> select_device_kernels() {
       "devices need a processor with AVX2, AVX-512 or NEON, found one without; leave out --device");
 }
 
-const FoundCuda& found_cuda() {
-  static const FoundCuda found = find_cuda_device(open_cuda_driver(), cuda_images(), kCudaVersion);
-  return found;
+namespace {
+
+// The devices of a kind by their numbers, each opened once. Ranks that are threads ask at the same time.
+template <typename Opened>
+class NumberedDevices {
+ public:
+  template <typename Open>
+  Opened& at(int number, Open&& open) {
+    const std::lock_guard lock(mutex_);
+    auto found = opened_.find(number);
+    if (found == opened_.end()) found = opened_.emplace(number, open()).first;
+    return *found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<Opened>> opened_;
+};
+
+}  // namespace
+
+const FoundCuda& found_cuda(int number) {
+  static NumberedDevices<const FoundCuda> devices;
+  return devices.at(number, [&] {
+    return std::make_unique<const FoundCuda>(
+        find_cuda_device(open_cuda_driver(), cuda_images(), kCudaVersion, number));
+  });
 }
 
 Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
                                                             const ModelOptions& options,
                                                             const LoadWeights& load) {
-  static EmulatedDevice device({});
+  static NumberedDevices<EmulatedDevice> devices;
+  EmulatedDevice& device =
+      devices.at(options.device_number, [] { return std::make_unique<EmulatedDevice>(EmulationOptions()); });
   return make_device_backend(device, config, options, load);
 }
 
 Result<std::unique_ptr<LayerBackend>> make_cuda_backend(const ModelConfig& config,
                                                         const ModelOptions& options,
                                                         const LoadWeights& load) {
-  const FoundCuda& cuda = found_cuda();
+  const FoundCuda& cuda = found_cuda(options.device_number);
   if (!cuda.device) return resource_error("--device cuda: " + cuda.problem + "; or leave out --device");
   return make_device_backend(*cuda.device, config, options, load);
 }

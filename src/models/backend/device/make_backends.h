@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// The backend of a network on a device. Errors: ranks that share the network, weights that are not all in
+// The backend of a network, or of a rank's part of it, on a device. Errors: weights that are not all in
 // memory or do not fit into the device's, experts of several types, a kernel table with other arithmetic than
 // devices have.
 Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
@@ -21,11 +21,11 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
 // The fastest table of this machine with the arithmetic of devices. Error: it has none.
 Result<const KernelTable*> select_device_kernels();
 
-// The first GPU of this machine, opened once.
-const FoundCuda& found_cuda();
+// GPU `number` of this machine, opened once.
+const FoundCuda& found_cuda(int number = 0);
 
-// These make the backend of a BackendKind: all networks of the program are on one device. Error: there is no
-// usable GPU.
+// These make the backend of a BackendKind, on the device of that kind that the options number: all networks
+// of a rank are on one device. Error: there is no usable GPU of that number.
 Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
                                                             const ModelOptions& options,
                                                             const LoadWeights& load);

@@ -106,18 +106,6 @@ void HostBackend::embed_token(TokenId token, float* out) const {
   for (int64_t i = 0; i < config_.token_size(); ++i) out[i] *= scale;
 }
 
-void HostBackend::share_embedding(std::span<const TokenId> tokens, float* rows) {
-  const Shard& shard = exchange_.part().shard;
-  if (shard.is_whole()) return;
-  const std::vector<Range> cut = shard.cut(config_.vocab_size);
-  std::vector<int> owners;
-  for (const TokenId token : tokens) {
-    const auto owner = std::ranges::find_if(cut, [&](const Range& range) { return token < range.end; });
-    owners.push_back(static_cast<int>(owner - cut.begin()));
-  }
-  exchange_.share_rows(owners, rows, config_.token_size());
-}
-
 void HostBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
   const OperationTimer timer = ops_.time("embedding");
   const int64_t dim = config_.token_size();
@@ -126,7 +114,7 @@ void HostBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
     for (int64_t i = share.begin; i < share.end; ++i)
       embed_token(tokens[static_cast<size_t>(i)], at(y) + i * dim);
   });
-  share_embedding(tokens, at(y));
+  exchange_.share_rows_of_table(tokens, config_.vocab_size, at(y), dim);
 }
 
 void HostBackend::add_table_rows(const TableRows& args) {

@@ -66,8 +66,6 @@ class HostBackend final : public LayerBackend {
  private:
   // Row `token` of the embedding table, scaled [token_size], where this shard has it.
   void embed_token(TokenId token, float* out) const;
-  // Gets the rows [tokens, token_size] that other shards have.
-  void share_embedding(std::span<const TokenId> tokens, float* rows);
 
   ModelConfig config_;
   ShardExchange exchange_;

@@ -36,7 +36,9 @@ DeviceExperts::DeviceExperts(const ExpertTraits& traits, const MlpTraits& mlp, i
       inputs_(ops.device()),
       gate_up_(ops.device()),
       gated_(ops.device()),
-      results_(ops.device()) {}
+      results_(ops.device()),
+      whole_(ops.device()),
+      shard_sums_(ops.device()) {}
 
 // Each active expert has at most seven places without a row.
 DeviceExperts::Lists DeviceExperts::make_lists(int64_t rows) {
@@ -129,25 +131,31 @@ void DeviceExperts::multiply(const ExpertWeights& layer, const Lists& lists) {
                  .dim = dim,
                  .activation = mlp_.activation,
                  .is_gated = mlp_.is_gated});
+  FloatAddress inputs = gated;
+  if (const ProductCut& cut = layer.cut(); !cut.inputs.empty()) {
+    inputs = numbers_in(whole_, places * traits_.ffn_size);
+    ops_.gather(gated, {cut.inputs}, inputs, places);
+  }
   ops_.project_stacked({.stack = layer.stack(&MlpWeights::down),
                         .list = experts,
-                        .x = gated,
-                        .y = numbers_in(results_, places * hidden_size_),
+                        .x = inputs,
+                        .y = numbers_in(results_, places * layer.experts.front().down.n),
                         .tiles = lists.tiles});
 }
 
-void DeviceExperts::combine(const Rows& rows, const Lists& lists) {
+// rows.y = the weighted sums of results, `dim` numbers each.
+void DeviceExperts::combine(const Rows& rows, const Lists& lists, int64_t dim) {
   ops_.launch_rows(
       KernelName::kWeightedSums,
       simt::WeightedSumsArgs{
-          .x = rows_at<const float>(FloatAddress(results_.address()), lists.place_count() * hidden_size_),
+          .x = rows_at<const float>(FloatAddress(results_.address()), lists.place_count() * dim),
           .places = read_only(lists.places),
           .weights = traits_.weighs_inputs ? simt::Rows<const float>{} : read_only(lists.weights),
-          .y = rows_at<float>(rows.y, rows.count * hidden_size_),
+          .y = rows_at<float>(rows.y, rows.count * dim),
           .rows = static_cast<int>(rows.count),
           .used = static_cast<int>(traits_.used),
-          .dim = static_cast<int>(hidden_size_)},
-      rows.count, hidden_size_);
+          .dim = static_cast<int>(dim)},
+      rows.count, dim);
 }
 
 void DeviceExperts::run(const ExpertWeights& layer, const Rows& rows) {
@@ -157,7 +165,12 @@ void DeviceExperts::run(const ExpertWeights& layer, const Rows& rows) {
   sort(lists);
   gather(rows, lists);
   multiply(layer, lists);
-  combine(rows, lists);
+  const ProductCut& cut = layer.cut();
+  if (cut.outputs.empty()) return combine(rows, lists, hidden_size_);
+  const int64_t dim = layer.experts.front().down.n;
+  const FloatAddress sums = numbers_in(shard_sums_, rows.count * dim);
+  combine({.router = {}, .x = {}, .y = sums, .count = rows.count}, lists, dim);
+  ops_.gather(sums, {cut.outputs}, rows.y, rows.count);
 }
 
 }  // namespace outrider

@@ -9,9 +9,9 @@
 
 namespace outrider {
 
-// Runs mixtures of experts on a device, with the bits of ExpertOps. The device chooses the experts and sorts
-// the choices, and this machine does not know them. It launches as many tiles of eight rows as any choices
-// could take; tiles that no expert has end at once.
+// Runs mixtures of experts on a device, with the bits of ExpertOps. Shards exchange as there. The device
+// chooses the experts and sorts the choices, and this machine does not know them. It launches as many tiles
+// of eight rows as any choices could take; tiles that no expert has end at once.
 class DeviceExperts {
  public:
   // `ops` must outlive it.
@@ -42,7 +42,7 @@ class DeviceExperts {
   void sort(const Lists& lists);
   void gather(const Rows& rows, const Lists& lists);
   void multiply(const ExpertWeights& layer, const Lists& lists);
-  void combine(const Rows& rows, const Lists& lists);
+  void combine(const Rows& rows, const Lists& lists, int64_t dim);
 
   const ExpertTraits traits_;
   const MlpTraits mlp_;
@@ -51,6 +51,8 @@ class DeviceExperts {
   DeviceBuffer outputs_, values_, sums_;  // of routers
   DeviceBuffer experts_, places_, weights_, counts_, tile_experts_, place_rows_, place_weights_;
   DeviceBuffer inputs_, gate_up_, gated_, results_;  // a row for each place
+  DeviceBuffer whole_;                               // gated rows of all shards
+  DeviceBuffer shard_sums_;                          // outputs of this shard
 };
 
 }  // namespace outrider

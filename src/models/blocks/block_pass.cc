@@ -77,6 +77,7 @@ void BlockPass::project(const Projection& projection, FloatAddress x, FloatAddre
   step.rows = adapted_;
   step.x = x;
   step.y = y;
+  step.row_count = rows();
   backend_.run(step);
 }
 

@@ -39,6 +39,7 @@ class Experts final : public Block {
 
   const ExpertWeights& weights() const { return weights_; }
   int64_t layer() const { return layer_; }
+  int64_t hidden_size() const { return hidden_size_; }
   DeviceExperts& ops(DeviceOps& device) const {
     return device.shared<DeviceExperts>(traits_, mlp_, hidden_size_, device);
   }
@@ -62,6 +63,11 @@ struct ExpertStep final : BlockStep {
   explicit ExpertStep(const Experts& block) : block(block) {}
 
   std::string_view name() const override { return "experts"; }
+  StepNames names() override {
+    const int64_t count = rows * block.hidden_size();
+    return {.weights = &block.weights().experts.front().gate_up,
+            .rows = {{&router, count}, {&x, count}, {&y, count, RowUse::kWrite}}};
+  }
   void run(Host& host) override {
     const Experts& own = host.own(block);
     ExpertOps& ops = own.ops(host);

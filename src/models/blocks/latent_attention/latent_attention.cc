@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks/latent_attention/latent_attention.h"
 
+#include <utility>
+
 #include "models/blocks/latent_attention/device_latent.h"
 #include "models/blocks/latent_attention/latent_ops.h"
 
@@ -37,6 +39,9 @@ class LatentAttention final : public Block {
   void run(BlockPass& pass, const BlockRows& rows) const override;
 
   const LatentWeights& weights() const { return weights_; }
+  // Numbers of a row before and after each step.
+  std::pair<int64_t, int64_t> query_sizes() const { return {weights_.entry.k, shape_.qkv_size()}; }
+  std::pair<int64_t, int64_t> value_sizes() const { return {shape_.q_size(), weights_.output.k}; }
   DeviceLatent& ops(DeviceOps& device) const { return device.shared<DeviceLatent>(traits_, heads_, device); }
   LatentOps& ops(Host& host) const { return host.shared<LatentOps>(traits_, heads_, host.ops()); }
 
@@ -54,6 +59,11 @@ struct LatentQueries final : BlockStep {
       : block(block), input(input), qkv(qkv), rows(rows) {}
 
   std::string_view name() const override { return "queries of latent attention"; }
+  StepNames names() override {
+    const auto [hidden_size, qkv_size] = block.query_sizes();
+    return {.weights = &block.weights().output,
+            .rows = {{&input, rows * hidden_size}, {&qkv, rows * qkv_size, RowUse::kWrite}}};
+  }
   void run(Host& host) override {
     const LatentAttention& own = host.own(block);
     own.ops(host).make_queries(own.weights(), host.at(input), host.at(qkv), rows);
@@ -71,6 +81,11 @@ struct LatentValues final : BlockStep {
       : block(block), attended(attended), y(y), rows(rows) {}
 
   std::string_view name() const override { return "values of latent attention"; }
+  StepNames names() override {
+    const auto [attended_size, value_size] = block.value_sizes();
+    return {.weights = &block.weights().output,
+            .rows = {{&attended, rows * attended_size}, {&y, rows * value_size, RowUse::kWrite}}};
+  }
   void run(Host& host) override {
     const LatentAttention& own = host.own(block);
     own.ops(host).read_values(own.weights(), host.at(attended), host.at(y), rows);

@@ -9,6 +9,10 @@ namespace outrider {
 
 struct LowRankStep final : BlockStep {
   std::string_view name() const override { return "adapters"; }
+  StepNames names() override {
+    return {.weights = projection,
+            .rows = {{&x, row_count * projection->k}, {&y, row_count * projection->n, RowUse::kChange}}};
+  }
   void run(Host& host) override {
     host.shared<LowRankOps>(host.ops()).run({*adapters, *projection, rows, host.at(x), host.at(y)});
   }
@@ -19,7 +23,8 @@ struct LowRankStep final : BlockStep {
   const AdapterSet* adapters = nullptr;
   const Projection* projection = nullptr;
   std::span<const AdaptedRows> rows;
-  FloatAddress x, y;
+  FloatAddress x, y;      // of all rows of the pass
+  int64_t row_count = 0;  // of the pass
 };
 
 }  // namespace outrider

@@ -117,6 +117,12 @@ void Decoder::place_in_cache() {
     shape.layers.clear();
 }
 
+bool Decoder::is_own(const KvShape& shape) const {
+  return shape.layer_count == kv_shape_.layer_count && shape.kv_head_count == kv_shape_.kv_head_count &&
+         shape.head_dim == kv_shape_.head_dim && shape.layers == kv_shape_.layers &&
+         shape.states.size == kv_shape_.states.size;
+}
+
 SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   OUTRIDER_CHECK(layers.count >= 1 && layers.count <= config_.layer_count);
   OUTRIDER_CHECK(batch.logits_rows.size() == batch.tokens.size() && batch.resumed_rows.empty() &&
@@ -180,10 +186,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
 
 void Decoder::begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   OUTRIDER_CHECK(layers.count <= std::ssize(weights_.layers));
-  OUTRIDER_CHECK(cache.shape().layer_count == kv_shape_.layer_count &&
-                 cache.shape().kv_head_count == kv_shape_.kv_head_count &&
-                 cache.shape().head_dim == kv_shape_.head_dim && cache.shape().layers == kv_shape_.layers &&
-                 cache.shape().states.size == kv_shape_.states.size);
+  OUTRIDER_CHECK(is_own(cache.shape()));
   const bool is_resumed = !batch.resumed_rows.empty();
   OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 0 && batch.resume_layer < layers.count));
   captures_ = taps_.count() > 0 && !is_resumed;

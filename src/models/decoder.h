@@ -49,8 +49,9 @@ class Decoder final : public Model {
   int64_t feature_size() const override;
   AdapterSet* adapters() override { return part_.is_whole() ? &adapters_ : nullptr; }
   LayerBackend& backend() override { return *backend_; }
+  // Draft heads have caches of other shapes.
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
-    return backend_->make_storage(shape);
+    return is_own(shape) ? backend_->make_own_storage(shape) : backend_->make_storage(shape);
   }
   std::span<const float> hidden_states() override;
   FloatAddress hidden_rows() override { return hidden_states_.data(); }
@@ -62,6 +63,8 @@ class Decoder final : public Model {
  private:
   // Takes the place of each layer in the cache, and the shape of the cache.
   void place_in_cache();
+  // Whether a cache has the layers that this network writes.
+  bool is_own(const KvShape& shape) const;
   void grow(int64_t rows, int64_t logits_rows);
   SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   void begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);

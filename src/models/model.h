@@ -14,6 +14,7 @@
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "models/backend/float_address.h"
+#include "models/backend/placement.h"
 #include "models/forward_batch.h"
 #include "models/pass_profile.h"
 #include "models/sharding/shard.h"
@@ -39,6 +40,7 @@ struct ModelOptions {
   ModelPart part = {};           // that this rank has
   std::string_view device = {};  // name of a BackendKind; empty: this machine
   int device_number = 0;         // among the devices of that kind
+  Placement placement = {};      // on a device: what this machine keeps
 
   Range own_layers(int64_t layer_count) const {
     return first_layer > 0 ? Range{first_layer, layer_count} : part.layers(layer_count);

@@ -6,8 +6,27 @@
 #include "base/check.h"
 #include "models/backend/device/make_backends.h"
 #include "models/backend/host/host_backend.h"
+#include "models/backend/split/split_backend.h"
 
 namespace outrider {
+namespace {
+
+// All networks of a rank are on one device. Error: there is no usable GPU of that number.
+Result<std::unique_ptr<LayerBackend>> make_cuda_backend(const ModelConfig& config,
+                                                        const ModelOptions& options,
+                                                        const LoadWeights& load) {
+  const FoundCuda& cuda = found_cuda(options.device_number);
+  if (!cuda.device) return resource_error("--device cuda: " + cuda.problem + "; or leave out --device");
+  return make_placed_backend(*cuda.device, config, options, load);
+}
+
+Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
+                                                            const ModelOptions& options,
+                                                            const LoadWeights& load) {
+  return make_placed_backend(emulated_device(options.device_number), config, options, load);
+}
+
+}  // namespace
 
 std::vector<BackendKind>& backend_kinds() {
   static std::vector<BackendKind> kinds = {

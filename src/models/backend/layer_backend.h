@@ -29,6 +29,8 @@ class LayerBackend {
   virtual const DecoderWeights& weights() const = 0;
   // The memory of a cache that the operations read and write.
   virtual std::unique_ptr<KvStorage> make_storage(const KvShape& shape) = 0;
+  // The memory of the network's own cache.
+  virtual std::unique_ptr<KvStorage> make_own_storage(const KvShape& shape) { return make_storage(shape); }
   // Bytes that are free in its memory; nullopt: it uses this machine's.
   virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   // From now on operations add their times to the profile; nullptr: to none.

@@ -14,6 +14,8 @@ struct WeightList {
   std::vector<const Projection*> projections;
   // Projections of one shape, among those above, which rows choose from or which parts of rows pass.
   std::vector<std::vector<const Projection*>> stacks = {};
+  // Projections, among those above, that only a choice of experts reads: routers and experts.
+  std::vector<const Projection*> choices = {};
   std::vector<const Norm*> norms;
   std::vector<const std::vector<float>*> numbers;
 

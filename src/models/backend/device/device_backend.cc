@@ -81,26 +81,28 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 }  // namespace
 
 DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
-                             DecoderWeights weights)
+                             DecoderWeights weights, const std::unordered_set<const void*>& kept)
     : device_(device),
       exchange_(options.part),
       vocab_size_(config.vocab_size),
       own_tokens_(options.part.shard.of(vocab_size_)),
       ops_(device, &exchange_),
       embedding_scale_(static_cast<float>(config.scales.embedding)),
-      host_(config, options, uploaded(std::move(weights))) {}
+      host_(config, options, uploaded(std::move(weights), kept)) {}
 
-DecoderWeights DeviceBackend::uploaded(DecoderWeights weights) {
+DecoderWeights DeviceBackend::uploaded(DecoderWeights weights, const std::unordered_set<const void*>& kept) {
   // The output head that is the embedding, too, whose rows are read here. Modules of heads have none.
   const bool is_table = !weights.table && !weights.lm_head.parts.empty();
   const PackedMatrix* const table = is_table ? &weights.embedding() : nullptr;
   const WeightList list = weights.list();
   std::set<const Projection*> stacked;
   for (const auto& stack : list.stacks) {
+    if (kept.contains(stack.front())) continue;
     ops_.upload(stack);
     stacked.insert(stack.begin(), stack.end());
   }
   for (const Projection* projection : list.projections) {
+    if (kept.contains(projection)) continue;
     if (!stacked.contains(projection)) ops_.upload(*projection);
     for (const PackedMatrix& part : projection->parts) {
       if (&part != table) give_pages_back({part.data.data(), part.data.size()});

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "models/backend/block_step.h"
@@ -16,9 +17,10 @@ namespace outrider {
 // Rows of tables beside the embedding are read on this machine.
 class DeviceBackend final : public LayerBackend {
  public:
-  // The device must outlive the backend. Throws std::bad_alloc when it has no room for the weights.
+  // The device must outlive the backend. kept: projections that this machine keeps, and no operation names.
+  // Throws std::bad_alloc when the device has no room for the weights.
   DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
-                DecoderWeights weights);
+                DecoderWeights weights, const std::unordered_set<const void*>& kept = {});
   ~DeviceBackend() override;
 
   const DecoderWeights& weights() const override { return host_.weights(); }
@@ -34,6 +36,8 @@ class DeviceBackend final : public LayerBackend {
   // Changes whenever a list recorded before may name memory that is gone.
   int64_t moves() const { return moves_ + ops_.moves(); }
   Launcher& launcher() { return ops_.launcher(); }
+  // This machine, with the weights that were kept.
+  HostBackend& host() { return host_; }
   // Whether no other rank has a part of the network.
   bool has_all() const { return exchange_.part().is_whole(); }
 
@@ -78,8 +82,8 @@ class DeviceBackend final : public LayerBackend {
   class OnHost;
   class Timer;
 
-  // Brings the matrices to the device, and gives this machine's memory of them back.
-  DecoderWeights uploaded(DecoderWeights weights);
+  // Brings the matrices to the device, and gives this machine's memory of them back, but for `kept` ones.
+  DecoderWeights uploaded(DecoderWeights weights, const std::unordered_set<const void*>& kept);
 
   Device& device_;
   ShardExchange exchange_;

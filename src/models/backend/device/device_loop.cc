@@ -89,7 +89,7 @@ DeviceLoop::~DeviceLoop() {
 
 Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cache, const Shape& shape) {
   auto* backend = dynamic_cast<DeviceBackend*>(&model.backend());
-  if (backend == nullptr) return usage_error("the target is not on a device");
+  if (backend == nullptr) return usage_error("the target is not all on a device");
   if (!backend->has_all()) return usage_error("ranks share the target");
   if (const std::string part = part_without_loops(model.config()); !part.empty())
     return usage_error("the target has " + part);

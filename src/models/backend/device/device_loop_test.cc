@@ -293,7 +293,7 @@ TEST(DeviceLoop, OtherTargetsAreRefusedByName) {
   Texts here("llama", nullptr);
   const DeviceLoop::Shape shape{.max_rows = 1, .max_steps = 1, .max_length = 8, .vocab_size = 8};
   EXPECT_EQ(DeviceLoop::make(here.model(), here.cache(), shape).error().message,
-            "the target is not on a device");
+            "the target is not all on a device");
   EmulatedDevice device({});
   Texts there("gpt2", &device);
   EXPECT_EQ(DeviceLoop::make(there.model(), there.cache(), shape).error().message,

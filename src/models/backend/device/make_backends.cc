@@ -18,10 +18,12 @@ namespace {
 
 std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) + " MB"; }
 
-Error memory_error(const Device& device, std::string_view device_name, int64_t needed) {
-  return resource_error(std::string(device_name) + " has " + megabytes(device.free_bytes().value_or(0)) +
-                        " free, and the weights need " + megabytes(needed + 999'999) +
-                        "; choose a smaller model or weight type, or leave out --device");
+std::string text_of(const Device& device) { return "the " + std::string(device.name()) + " device"; }
+
+Error memory_error(const Device& device, const std::string& need) {
+  return resource_error(text_of(device) + " has " + megabytes(device.free_bytes().value_or(0)) +
+                        " free, and " + need +
+                        "; choose a smaller model or weight type, lower --gpu-layers, or leave out --device");
 }
 
 // Whether a device can have the matrices of these projections one after the other.
@@ -36,30 +38,51 @@ bool are_alike(const std::vector<const Projection*>& stack) {
 
 }  // namespace
 
-Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
-                                                          const ModelOptions& options,
-                                                          const LoadWeights& load) {
-  const std::string device_name = "the " + std::string(device.name()) + " device";
+Status check_device_options(const Device& device, const ModelOptions& options) {
   if (!has_portable_bits(options.kernels->name)) {
-    return usage_error(device_name + " has the arithmetic of the tables avx2_portable and avx512, found " +
+    return usage_error(text_of(device) +
+                       " has the arithmetic of the tables avx2_portable and avx512, found " +
                        std::string(options.kernels->name) + "; choose one with --kernels");
   }
   if (options.streams_layers)
-    return usage_error(device_name + " needs the whole network; leave out --memory");
-  OUTRIDER_TRY(DecoderWeights weights, load());
-  if (!std::ranges::all_of(weights.list().stacks, are_alike)) {
-    return usage_error(device_name + " needs all experts of a layer in one type, and this " + config.family +
+    return usage_error(text_of(device) + " needs all weights in memory; leave out --memory");
+  return {};
+}
+
+Status check_device_weights(const Device& device, const ModelConfig& config, const DecoderWeights& weights,
+                            const std::unordered_set<const void*>& kept) {
+  const WeightList list = weights.list();
+  for (const auto& stack : list.stacks) {
+    if (kept.contains(stack.front()) || are_alike(stack)) continue;
+    return usage_error(text_of(device) + " needs all experts of a layer in one type, and this " +
+                       config.family +
                        " model has several; choose one with --weights, or leave out --device");
   }
-  int64_t needed = weights.list().bytes();
+  int64_t needed = 0;
+  for (const Projection* projection : list.projections)
+    needed += kept.contains(projection) ? 0 : projection->bytes();
   if (weights.table) needed += stored_table_bytes(weights.table->dtype, weights.table->n, weights.table->k);
-  if (needed > device.free_bytes().value_or(needed)) return memory_error(device, device_name, needed);
+  const int64_t free = device.free_bytes().value_or(needed);
+  return needed <= free ? Status() : memory_error(device, "the weights need " + megabytes(needed + 999'999));
+}
+
+Result<std::unique_ptr<LayerBackend>> on_device(const Device& device,
+                                                const std::function<std::unique_ptr<LayerBackend>()>& make) {
   try {
-    return std::unique_ptr<LayerBackend>(
-        std::make_unique<DeviceBackend>(device, config, options, std::move(weights)));
+    return make();
   } catch (const std::bad_alloc&) {
-    return memory_error(device, device_name, needed);
+    return memory_error(device, "the weights need more");
   }
+}
+
+Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const ModelConfig& config,
+                                                          const ModelOptions& options,
+                                                          const LoadWeights& load) {
+  OUTRIDER_RETURN_IF_ERROR(check_device_options(device, options));
+  OUTRIDER_TRY(DecoderWeights weights, load());
+  OUTRIDER_RETURN_IF_ERROR(check_device_weights(device, config, weights, {}));
+  return on_device(
+      device, [&] { return std::make_unique<DeviceBackend>(device, config, options, std::move(weights)); });
 }
 
 Result<const KernelTable*> select_device_kernels() {
@@ -100,21 +123,9 @@ const FoundCuda& found_cuda(int number) {
   });
 }
 
-Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
-                                                            const ModelOptions& options,
-                                                            const LoadWeights& load) {
+Device& emulated_device(int number) {
   static NumberedDevices<EmulatedDevice> devices;
-  EmulatedDevice& device =
-      devices.at(options.device_number, [] { return std::make_unique<EmulatedDevice>(EmulationOptions()); });
-  return make_device_backend(device, config, options, load);
-}
-
-Result<std::unique_ptr<LayerBackend>> make_cuda_backend(const ModelConfig& config,
-                                                        const ModelOptions& options,
-                                                        const LoadWeights& load) {
-  const FoundCuda& cuda = found_cuda(options.device_number);
-  if (!cuda.device) return resource_error("--device cuda: " + cuda.problem + "; or leave out --device");
-  return make_device_backend(*cuda.device, config, options, load);
+  return devices.at(number, [] { return std::make_unique<EmulatedDevice>(EmulationOptions()); });
 }
 
 }  // namespace outrider

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include "device/cuda_device.h"
 #include "device/device.h"
@@ -18,18 +20,19 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
                                                           const ModelOptions& options,
                                                           const LoadWeights& load);
 
+// The parts of make_device_backend(), for backends that keep some weights on this machine. The third function
+// turns std::bad_alloc of `make` into an error.
+Status check_device_options(const Device& device, const ModelOptions& options);
+Status check_device_weights(const Device& device, const ModelConfig& config, const DecoderWeights& weights,
+                            const std::unordered_set<const void*>& kept);
+Result<std::unique_ptr<LayerBackend>> on_device(const Device& device,
+                                                const std::function<std::unique_ptr<LayerBackend>()>& make);
+
 // The fastest table of this machine with the arithmetic of devices. Error: it has none.
 Result<const KernelTable*> select_device_kernels();
 
-// GPU `number` of this machine, opened once.
+// The devices of this machine by their numbers, each opened once.
 const FoundCuda& found_cuda(int number = 0);
-
-// These make the backend of a BackendKind, on the device of that kind that the options number: all networks
-// of a rank are on one device. Error: there is no usable GPU of that number.
-Result<std::unique_ptr<LayerBackend>> make_emulated_backend(const ModelConfig& config,
-                                                            const ModelOptions& options,
-                                                            const LoadWeights& load);
-Result<std::unique_ptr<LayerBackend>> make_cuda_backend(const ModelConfig& config,
-                                                        const ModelOptions& options, const LoadWeights& load);
+Device& emulated_device(int number);
 
 }  // namespace outrider

@@ -30,6 +30,9 @@ void ExpertWeights::list(WeightList& weights) const {
   for (const auto matrices : {&MlpWeights::gate_up, &MlpWeights::down}) {
     if (!experts.empty()) weights.stacks.push_back(stack(matrices));
   }
+  weights.choices.push_back(&router);
+  for (const MlpWeights& expert : experts)
+    weights.choices.insert(weights.choices.end(), {&expert.gate_up, &expert.down});
   for (const Norm* norm : {&router_norm, &input_norm, &output_norm, &dense_output_norm})
     weights.norms.push_back(norm);
   for (const std::vector<float>* numbers : {&choice_bias, &scales}) weights.numbers.push_back(numbers);

@@ -74,6 +74,12 @@ struct EngineOptions {
   int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
                              // every pass; 0: all weights are in memory
   ComputeDevice device = ComputeDevice::kAuto;
+  // Layers of the target on a device, the last ones; the output head counts as the last of all. The processor
+  // has the others, with their entries and states. Unset: as many as the device has memory for.
+  std::optional<int> gpu_layers;
+  // The first layers of which the processor has the experts. Unset: as few as the device has memory for.
+  std::optional<int> cpu_experts;
+  static constexpr int kAllLayers = -1;  // as a value of these two
   // Steps of plain decoding that a device makes one after the other, without waiting for this machine; 0: it
   // waits after every pass.
   int device_steps = 8;
@@ -272,6 +278,8 @@ struct EngineInfo {
   std::string model_path;
   std::string family;
   std::string device;                    // "cpu", "cuda", "emulated"
+  int64_t host_layers = 0;               // first layers that the processor has beside a device
+  int64_t host_experts = 0;              // first layers of which it has the experts
   int device_steps = 0;                  // see EngineOptions
   std::string device_steps_reason = {};  // why there are none; empty: they are there, or not wanted
   std::string kernels;

@@ -51,6 +51,23 @@ Result<int64_t> parse_size(std::string_view text) {
   return static_cast<int64_t>(std::ldexp(*number, 10 * (static_cast<int>(unit) + 1)));
 }
 
+Status read_layers(std::string_view text, std::optional<int>& layers) {
+  constexpr int64_t kMostLayers = 1'000'000;
+  layers.reset();
+  if (text == "auto") return {};
+  const auto number = text == "all" ? Result<int64_t>(EngineOptions::kAllLayers)
+                                    : parse_integer(text, EngineOptions::kAllLayers, kMostLayers);
+  if (!number.ok())
+    return usage_error(fmt::format("expected a number of layers, all or auto, found {}", quote(text)));
+  layers = static_cast<int>(*number);
+  return {};
+}
+
+std::string layers_text(const std::optional<int>& layers) {
+  if (!layers) return "auto";
+  return *layers == EngineOptions::kAllLayers ? "all" : std::to_string(*layers);
+}
+
 // The texts between commas, in order.
 std::vector<std::string> parts_of_texts(std::span<const std::string> texts) {
   std::vector<std::string> parts;
@@ -220,6 +237,18 @@ Status read_context(Settings& settings, const OptionValue& value) {
 }
 
 std::string context_text(const Settings& settings) { return std::to_string(settings.engine.context); }
+
+Status read_gpu_layers(Settings& settings, const OptionValue& value) {
+  return read_layers(value.text(), settings.engine.gpu_layers);
+}
+
+std::string gpu_layers_text(const Settings& settings) { return layers_text(settings.engine.gpu_layers); }
+
+Status read_cpu_experts(Settings& settings, const OptionValue& value) {
+  return read_layers(value.text(), settings.engine.cpu_experts);
+}
+
+std::string cpu_experts_text(const Settings& settings) { return layers_text(settings.engine.cpu_experts); }
 
 Status read_root_path(Settings& settings, const OptionValue& value) {
   std::string_view path = value.text();

@@ -62,6 +62,11 @@ Status read_row_counts(Settings& settings, const OptionValue& value);  // "1,8,1
 std::string row_counts_text(const Settings& settings);
 Status read_context(Settings& settings, const OptionValue& value);  // "8192", "8k", "auto"
 std::string context_text(const Settings& settings);
+// "20", "all" or -1, "auto"
+Status read_gpu_layers(Settings& settings, const OptionValue& value);
+std::string gpu_layers_text(const Settings& settings);
+Status read_cpu_experts(Settings& settings, const OptionValue& value);
+std::string cpu_experts_text(const Settings& settings);
 Status read_root_path(Settings& settings, const OptionValue& value);  // "/llm"
 std::string root_path_text(const Settings& settings);
 // Each text has one or more, separated by commas.

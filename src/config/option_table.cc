@@ -536,6 +536,12 @@ const OptionRow kOptions[] = {
      .member = named<kDevices, &S::engine, &Engine::device>(),
      .help = "machine that computes the networks; cuda: a GPU of NVIDIA; emulated: its kernels on this processor, slowly "
              "and with the same text; auto: a checked GPU that can compute them, or else the processor"},
+    {.name = "gpu-layers", .metavar = "N", .group = kMachine, .commands = kRuns | kInspect,
+     .member = read_by<read_gpu_layers, S>(Type::kText, gpu_layers_text),
+     .help = "the target's last layers that are on the device, its output head being one; auto: as many as fit; or all"},
+    {.name = "cpu-experts", .metavar = "N", .group = kMachine, .commands = kRuns | kInspect,
+     .member = read_by<read_cpu_experts, S>(Type::kText, cpu_experts_text),
+     .help = "the target's first layers of which the processor has the experts; auto: as few as the device needs; or all"},
     {.name = "device-steps", .metavar = "N", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::device_steps>(),
      .help = "steps of plain decoding that a device makes one after the other before it waits for this machine; 0: it "
@@ -548,8 +554,7 @@ const OptionRow kOptions[] = {
      .member = member<&S::verify, &VerifyOptions::compares_kernels>(),
      .help = "compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device"},
     {.name = "max-batch", .metavar = "N", .group = kMachine, .commands = kRuns | kInspect, .brief_commands = kServes,
-     .member = member<&S::engine, &Engine::max_batch>(),
-     .help = "sequences that run together", .range = {1, 1024}},
+     .member = member<&S::engine, &Engine::max_batch>(), .help = "sequences that run together", .range = {1, 1024}},
     {.name = "max-batch-rows", .metavar = "N", .group = kMachine, .commands = kRuns | kInspect,
      .member = member<&S::engine, &Engine::max_batch_rows>(),
      .help = "rows of one pass: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0: what "

@@ -177,10 +177,11 @@ std::string fingerprint(const EngineParts& parts) {
   const EngineInfo& info = parts.info;
   const ModelConfig& config = parts.target->config();
   const std::string text = fmt::format(
-      "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", kVersion, processor_name(), info.device + info.kernels,
-      info.weights, info.kv_cache_type, info.threads, info.weight_bytes, config.layer_count,
-      config.hidden_size, config.ffn_size, config.head_count * 1000 + config.kv_head_count, config.vocab_size,
-      timed_context(parts), parts.options.tensor_parallel, parts.options.pipeline_parallel);
+      "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", kVersion, processor_name(),
+      info.device + info.kernels, info.weights, info.kv_cache_type, info.threads, info.weight_bytes,
+      config.layer_count, config.hidden_size, config.ffn_size,
+      config.head_count * 1000 + config.kv_head_count, config.vocab_size, timed_context(parts),
+      parts.options.tensor_parallel, parts.options.pipeline_parallel, info.host_layers, info.host_experts);
   uint64_t hash = 0;
   for (const char c : text) hash = mix64(hash ^ static_cast<unsigned char>(c));
   return fmt::format("{:016x}", hash);

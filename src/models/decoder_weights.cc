@@ -141,12 +141,14 @@ std::vector<LayerBlocks> make_layers(const ModelConfig& config, Shard shard) {
 
 int64_t cache_bytes_per_token(const ModelConfig& config, DType type) {
   int64_t bytes = 0;
-  for (const LayerBlocks& layer : make_layers(config)) {
-    const BlockCache cache = layer.mixer->cache();
-    const KvHeads heads = cache.heads.value_or(KvHeads{});
-    bytes += (cache.values_are_keys ? 1 : 2) * heads.count * cached_head_bytes(type, heads.dim);
-  }
+  for (int64_t i = 0; i < config.layer_count; ++i) bytes += cache_bytes_per_token(config, type, i);
   return bytes;
+}
+
+int64_t cache_bytes_per_token(const ModelConfig& config, DType type, int64_t layer) {
+  const BlockCache cache = make_block(*config.traits_of(layer).kind, {config, layer, {}})->cache();
+  const KvHeads heads = cache.heads.value_or(KvHeads{});
+  return (cache.values_are_keys ? 1 : 2) * heads.count * cached_head_bytes(type, heads.dim);
 }
 
 Status load_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,

@@ -69,8 +69,9 @@ struct DecoderWeights {
 // The layers of a network; their weights are not yet loaded.
 std::vector<LayerBlocks> make_layers(const ModelConfig& config, Shard shard = {});
 
-// The bytes that a token takes in a cache of that type.
+// The bytes that a token takes in a cache of that type, in all layers and in one.
 int64_t cache_bytes_per_token(const ModelConfig& config, DType type);
+int64_t cache_bytes_per_token(const ModelConfig& config, DType type, int64_t layer);
 
 // Plans the loading of one layer, which must not move before WeightLoader::pack_all() has returned.
 Status load_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,

@@ -23,6 +23,10 @@ int64_t trained_context(const ModelConfig& config);
 int64_t default_context(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts,
                         std::optional<int64_t> free_bytes);
 
+// The bytes that drafters of these files take: their weights as stored, and their caches of that length,
+// which they have for every sequence of a batch. Ranks that draft have draft models elsewhere.
+int64_t draft_bytes(const EngineOptions& options, const DraftFiles& drafts, int64_t context);
+
 // "context of 40,960 tokens, which is what memory holds of 131,072": why it is not the trained one.
 std::string context_note(int64_t context, const ModelConfig& config);
 

@@ -5,8 +5,6 @@
 #include <optional>
 
 #include "base/log.h"
-#include "device_kernels/products/device_matrix.h"
-#include "device_kernels/products/stored_codes.h"
 #include "engine/storage_type.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
@@ -28,7 +26,7 @@ bool wants_processors(const EngineOptions& options) {
 // Why the GPU cannot compute the target; empty: it can.
 std::string obstacle(const EngineOptions& options, const ModelFile& target, const CudaDevice& gpu) {
   const int64_t needed = device_needs(options, target).bytes(), free = gpu.free_bytes().value_or(0);
-  if (needed <= free) return {};
+  if (planned_placement(options, target, free)) return {};
   return "it has " + std::to_string(free / 1'000'000) + " MB free, and the model needs " +
          std::to_string(needed / 1'000'000) + " MB";
 }
@@ -84,26 +82,21 @@ void take_device(EngineOptions& options, const ModelFile& target) {
   static_cast<void>(is_said);
 }
 
+std::optional<int64_t> free_device_bytes(ComputeDevice device) {
+  if (device != ComputeDevice::kCuda || !found_cuda().device) return std::nullopt;
+  return found_cuda().device->free_bytes();
+}
+
+Placement expected_placement(const EngineOptions& options, const ModelFile& target) {
+  const std::optional<int64_t> free = free_device_bytes(ComputeDevice::kCuda);
+  const std::optional<Placement> planned = free ? planned_placement(options, target, *free) : std::nullopt;
+  return planned.value_or(asked_placement(options, target.config));
+}
+
 Result<const KernelTable*> kernels_of(const EngineOptions& options) {
   if (options.device == ComputeDevice::kCpu || !options.kernels.empty())
     return select_kernels(options.kernels);
   return select_device_kernels();
-}
-
-DeviceNeeds device_needs(const EngineOptions& options, const ModelFile& target) {
-  const ModelConfig& config = target.config;
-  const std::optional<DType> type = storage_type(options.weights);
-  DeviceNeeds needs{.context = options.context > 0 ? options.context
-                                                   : default_context(options, target, {}, std::nullopt)};
-  for (const auto& [name, tensor] : target.tensors) {
-    if (tensor.shape.size() != 2) continue;
-    const bool is_table = name == "model.embed_tokens.weight" && !config.tied_embeddings;  // kept as stored
-    needs.weights += is_table
-                         ? stored_table_bytes(tensor.dtype, tensor.rows(), tensor.cols())
-                         : device_matrix_bytes(type.value_or(tensor.dtype), tensor.rows(), tensor.cols());
-  }
-  needs.cache = needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type));
-  return needs;
 }
 
 }  // namespace outrider

@@ -8,6 +8,7 @@
 #include "device/cuda_device.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "open/device_placement.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
 
@@ -30,6 +31,13 @@ DeviceChoice choose_gpu(const EngineOptions& options, const ModelFile& target, c
 // Puts the choice into the options. The first reason that the program finds is logged.
 void take_device(EngineOptions& options, const ModelFile& target);
 
+// The bytes that are free in the memory of the device; nullopt: it uses this machine's, or it is not there.
+std::optional<int64_t> free_device_bytes(ComputeDevice device);
+
+// The placement that the options lead to on the GPU of this machine; on any GPU where there is none, or none
+// of the model fits.
+Placement expected_placement(const EngineOptions& options, const ModelFile& target);
+
 // "auto", "cpu", "cuda" or "emulated"
 std::string_view device_name(ComputeDevice device);
 
@@ -38,16 +46,5 @@ std::string_view backend_name(ComputeDevice device);
 
 // The kernel table that the options name, or the fastest that the device has the bits of.
 Result<const KernelTable*> kernels_of(const EngineOptions& options);
-
-// The bytes that a target needs in the memory of a device: the products' weights, and the keys and values of
-// the longest sequence.
-struct DeviceNeeds {
-  int64_t weights = 0;
-  int64_t cache = 0;
-  int64_t context = 0;  // tokens
-
-  int64_t bytes() const { return weights + cache; }
-};
-DeviceNeeds device_needs(const EngineOptions& options, const ModelFile& target);
 
 }  // namespace outrider

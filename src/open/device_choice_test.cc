@@ -71,7 +71,8 @@ TEST(DeviceChoice, AutoTakesNoGpuThatNobodyHasTried) {
   EXPECT_EQ(chosen_for("llama", same).reason, "");
 }
 
-TEST(DeviceChoice, AutoTakesNoGpuThatIsTooSmall) {
+// A part of the model needs less.
+TEST(DeviceChoice, AutoTakesNoGpuThatIsTooSmallForALayer) {
   const std::vector<ComputeCapability> checked = {{9, 0}};
   EXPECT_EQ(chosen_for("mixtral", checked).device, ComputeDevice::kCuda);
   EXPECT_EQ(chosen_for("llama", checked, 1000).reason.find("it has 0 MB free, and the model needs"), 0U);
@@ -88,22 +89,13 @@ TEST(DeviceChoice, WhatStaysOnTheProcessorIsNamed) {
   EngineOptions options = options_for("llama", ComputeDevice::kEmulated);
   options.kernels = "reference";
   EXPECT_NE(opened_on(options).find("found reference"), std::string::npos);
-}
-
-TEST(DeviceChoice, NeedsAreWeightsAndEntries) {
-  const auto file = open_model(model("llama"));
-  ASSERT_TRUE(file.ok());
-  EngineOptions options = options_for("llama", ComputeDevice::kCpu);
-  options.context = 100;
-  const DeviceNeeds needs = device_needs(options, *file);
-  EXPECT_EQ(needs.context, 100);
-  EXPECT_EQ(needs.cache, 100 * cache_bytes_per_token(file->config, DType::kBF16));
-  int64_t matrices = 0;  // as stored
-  for (const auto& [name, tensor] : file->tensors) matrices += tensor.shape.size() == 2 ? tensor.bytes() : 0;
-  EXPECT_GT(needs.weights, matrices / 2);
-  EXPECT_LT(needs.weights, 2 * matrices);
-  options.weights = WeightPrecision::kQ4;
-  EXPECT_LT(device_needs(options, *file).weights, needs.weights / 2);
+  options = options_for("llama", ComputeDevice::kEmulated);
+  options.tensor_parallel = 2;
+  options.gpu_layers = 1;
+  EXPECT_NE(opened_on(options).find("found both"), std::string::npos);
+  options = options_for("llama", ComputeDevice::kEmulated);
+  options.gpu_layers = 0;
+  EXPECT_EQ(opened_on(options), "cpu");
 }
 
 }  // namespace

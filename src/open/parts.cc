@@ -231,13 +231,18 @@ Status open_target(EngineParts& parts, const ModelFile& file, const TargetLoad& 
                                    .packed_cache = parts.options.packed_cache,
                                    .streams_layers = parts.options.memory_limit > 0,
                                    .plans_only = load.plans_only,
-                                   .device = backend_name(parts.options.device)};
+                                   .device = backend_name(parts.options.device),
+                                   .placement = asked_placement(parts.options, file.config)};
   OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, load.rank_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());
   parts.info = target_info(parts, file, weights.value_or(main_type(file)));
   parts.info.kernels = std::string(load.kernels->name);
+  if (parts.options.device != ComputeDevice::kCpu) {
+    parts.info.host_layers = model_options.placement.host_layers;
+    parts.info.host_experts = model_options.placement.host_experts;
+  }
   parts.cache_identity = cache_identity(parts, file);
   return {};
 }

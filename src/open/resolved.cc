@@ -166,10 +166,13 @@ Result<ResolvedOptions> resolve_options(const OpenedFiles& files) {
   EngineOptions& options = resolved.engine;
   OUTRIDER_RETURN_IF_ERROR(check_acceptance(options));
   OUTRIDER_TRY(options.speculation, resolve_speculation(options.speculation, files.drafts));
+  if (options.gpu_layers == 0) options.device = ComputeDevice::kCpu;
   take_device(options, files.target);
   OUTRIDER_RETURN_IF_ERROR(check_ranks(options));
   const int given_threads = options.threads;
   OUTRIDER_RETURN_IF_ERROR(take_limits(options, files));
+  const std::optional<int64_t> device_bytes = free_device_bytes(options.device);
+  OUTRIDER_RETURN_IF_ERROR(take_placement(options, files.target, files.drafts, device_bytes));
   resolved.rank_threads = options.ranks ? given_threads : options.threads;
   return resolved;
 }

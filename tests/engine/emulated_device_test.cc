@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An emulated device gives the texts, the log-probabilities, the drafts and the accepted drafts of this
-// machine: with every drafter, in trees and batches, with preemption, and on small pages.
+// machine: with every drafter, in trees and batches, with preemption, and on small pages. So does a device
+// that has only a part of the target.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -116,28 +117,30 @@ TEST(EmulatedDeviceRuns, EveryKindOfLayer) {
 }
 
 // States and entries that a device has written to disk come back to another engine on the device.
+void expect_kept_prompts(const std::string& target, Numerics there) {
+  SCOPED_TRACE(target);
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("kept_on_device_" + target);
+  std::filesystem::remove_all(folder);
+  Workload workload = token_workload(0.0, 8);
+  workload.target = OUTRIDER_SOURCE_DIR "/tests/data/models/" + target;
+  workload.token_prompts.assign(1, {});
+  for (TokenId i = 0; i < 90; ++i) workload.token_prompts[0].push_back((i * i + 3 * i) % 280);
+  there.kernels = device_kernels();
+  const Variant variant{.speculative = "ngram", .page_size = 4, .prompt_cache = folder};
+  const auto plain = run_variant({.kernels = device_kernels()}, {}, workload);
+  const auto first = run_variant(there, variant, workload), second = run_variant(there, variant, workload);
+  expect_same(plain, first, "first");
+  expect_same(plain, second, "second");
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(first[0].cached_tokens, 0);
+  EXPECT_GT(second[0].cached_tokens, 60);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(EmulatedDeviceRuns, KeptPrompts) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
-  for (const char* target : {"lfm2", "qwen3_next", "deepseek_v3"}) {
-    SCOPED_TRACE(target);
-    const auto folder = std::filesystem::path(testing::TempDir()) / ("kept_on_device_" + std::string(target));
-    std::filesystem::remove_all(folder);
-    Workload workload = token_workload(0.0, 8);
-    workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
-    workload.token_prompts.assign(1, {});
-    for (TokenId i = 0; i < 90; ++i) workload.token_prompts[0].push_back((i * i + 3 * i) % 280);
-    const Numerics here{.kernels = device_kernels()};
-    const Numerics there{.kernels = device_kernels(), .device = ComputeDevice::kEmulated};
-    const Variant variant{.speculative = "ngram", .page_size = 4, .prompt_cache = folder};
-    const auto plain = run_variant(here, {}, workload);
-    const auto first = run_variant(there, variant, workload), second = run_variant(there, variant, workload);
-    expect_same(plain, first, "first");
-    expect_same(plain, second, "second");
-    ASSERT_EQ(second.size(), 1U);
-    EXPECT_EQ(first[0].cached_tokens, 0);
-    EXPECT_GT(second[0].cached_tokens, 60);
-    std::filesystem::remove_all(folder);
-  }
+  for (const char* target : {"lfm2", "qwen3_next", "deepseek_v3"})
+    expect_kept_prompts(target, {.device = ComputeDevice::kEmulated});
 }
 
 // The texts of requests with one adapter, with two and with none, before and after an adapter has changed.
@@ -170,6 +173,53 @@ std::vector<Completion> run_with_adapters(const Numerics& numerics) {
     for (const char* name : {"a", "b"}) EXPECT_TRUE(engine->unload_adapter(name).ok());
   }
   return completions;
+}
+
+// The processor has the first layers of the target, and drafters are on the device.
+TEST(SplitTargetRuns, EveryDrafter) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  Workload workload{.prompts = mixed_prompts(3), .max_tokens = 10, .logprobs = 2};
+  size_t turn = 0;
+  for (const std::string& drafter : drafters()) {
+    workload.sampling.temperature = turn % 2 == 0 ? 0.7F : 0.0F;
+    const std::string shape = shapes()[turn % 3 == 0 ? 4 : 0];  // a dynamic tree, or a chain
+    expect_same_on_device({.weights = WeightPrecision::kQ4, .gpu_layers = 1 + static_cast<int>(turn % 4)},
+                          {.speculative = drafter + "," + shape,
+                           .page_size = turn % 2 == 0 ? 1 : 16,
+                           .batch = 1 + static_cast<int>(turn % 3),
+                           .prefill_chunk = 7},
+                          workload);
+    if (testing::Test::HasFailure()) return;
+    ++turn;
+  }
+}
+
+TEST(SplitTargetRuns, EveryKindOfLayer) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const char* target : {"mixtral", "gpt_oss", "deepseek_v3", "lfm2", "qwen3_next"}) {
+    Workload workload = token_workload(0.0, 10);
+    workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
+    workload.token_prompts.resize(4);
+    const bool has_experts = target != std::string_view("lfm2");
+    for (const Numerics& numerics : {Numerics{.weights = WeightPrecision::kBF16, .gpu_layers = 2},
+                                     Numerics{.weights = WeightPrecision::kBF16,
+                                     .cpu_experts = has_experts ? std::optional(1) : std::nullopt}}) {
+      SCOPED_TRACE(target);
+      expect_same_on_device(numerics,
+                            {.speculative = "early_exit,exit_layer=1,max_draft_len=3",
+                             .page_size = 1,
+                             .batch = 3,
+                             .preempt_every = 4},
+                            workload);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(SplitTargetRuns, KeptPrompts) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const char* target : {"llama", "lfm2", "qwen3_next", "deepseek_v3"})
+    expect_kept_prompts(target, {.device = ComputeDevice::kEmulated, .gpu_layers = 2});
 }
 
 TEST(EmulatedDeviceRuns, Adapters) {

@@ -255,6 +255,8 @@ Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, cons
   EngineOptions options;
   options.model = target;
   options.device = numerics.device;
+  options.gpu_layers = numerics.gpu_layers;
+  options.cpu_experts = numerics.cpu_experts;
   options.kernels = numerics.kernels;
   options.weights = numerics.weights;
   options.kv_cache_type = numerics.kv_cache_type;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct Numerics {
   WeightPrecision weights = WeightPrecision::kAuto;
   KvCacheType kv_cache_type = KvCacheType::kAuto;
   ComputeDevice device = ComputeDevice::kCpu;
+  std::optional<int> gpu_layers = {};
+  std::optional<int> cpu_experts = {};
 };
 std::string describe(const Numerics& numerics);
 

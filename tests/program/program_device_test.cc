@@ -50,6 +50,43 @@ TEST_F(ProgramDeviceTest, InspectShowsDeviceAndMemory) {
   EXPECT_GT(json["device"]["gpu_cache_bytes"], 10'000);
 }
 
+// The processor computes the first layers, by the names of llama.cpp, too.
+TEST_F(ProgramDeviceTest, LayersStayOnTheProcessor) {
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 12 --speculative ngram";
+  const std::string here = run(generate + " --device cpu").output;
+  for (const std::string layers :
+       {"--gpu-layers 1", "-ngl 2", "--n-gpu-layers all", "--gpu-layers auto", "-ngl 0"})
+    EXPECT_EQ(run(generate + " --device emulated " + layers).output, here) << layers;
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 --json --device emulated";
+  const Json figures = run_json(bench + " --gpu-layers 1");
+  EXPECT_EQ(figures["device"], "emulated");
+  EXPECT_GE(figures["host_layers"], 1);
+  EXPECT_EQ(figures["device_steps"], 0);
+  EXPECT_EQ(run_json(bench)["host_layers"], 0);
+  const std::string text = run("inspect " + kModel + " --device emulated --gpu-layers 1").output;
+  EXPECT_NE(text.find("the last 1 of"), std::string::npos) << text;
+  expect_refused(generate + " --gpu-layers some", 2, "expected a number of layers, all or auto");
+  expect_refused(generate + " --device emulated --gpu-layers 1 --tensor-parallel 2", 2, "found both");
+  const Outcome ignored = run(generate + " --device cpu -ngl 99");
+  EXPECT_EQ(ignored.output, here);
+  EXPECT_NE(ignored.errors.find("have no effect"), std::string::npos) << ignored.errors;
+}
+
+TEST_F(ProgramDeviceTest, ExpertsStayOnTheProcessor) {
+  const std::string bench =
+      "bench --shape moe-20m@2 --weights q4 --rows 1 --context 8 --runs 1 --json --device emulated";
+  EXPECT_EQ(run_json(bench + " --cpu-moe")["host_experts"], 2);
+  EXPECT_EQ(run_json(bench + " --n-cpu-moe 1")["host_experts"], 1);
+  EXPECT_EQ(run_json(bench + " --cpu-experts all")["host_experts"], 2);
+}
+
+TEST_F(ProgramDeviceTest, EachRankHasADevice) {
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 8 --speculative ngram";
+  const std::string here = run(generate + " --device cpu").output;
+  for (const std::string ranks : {"--tensor-parallel 2", "--pipeline-parallel 2"})
+    EXPECT_EQ(run(generate + " --device emulated " + ranks).output, here) << ranks;
+}
+
 TEST_F(ProgramDeviceTest, AMissingGpuIsOneLine) {
   const std::string generate = "generate " + kModel + " -p hello --max-tokens 1";
   if (run(generate + " --device cuda").exit_code == 0) GTEST_SKIP() << "this machine has a GPU";

@@ -80,7 +80,7 @@ TEST_F(ProgramTest, ServeTakesCommandsOfLlamaServerAndVllm) {
   const std::pair<std::string, int> commands[] = {
       {"serve -m " + target + " -md " + draft +
            " -c 512 -np 2 -ngl 99 -fa on --draft-max 8 --draft-min 1 --port 0",
-       3},
+       2},
       {"serve " + target + " --max_model_len 512 --max-num-seqs 2 --gpu-memory-utilization 0.9 --port 0" +
            " --served-model-name tiny --api-key 0123456789abcdef --speculative-config '{\"model\": \"" +
            draft + "\", \"num_speculative_tokens\": 5, \"method\": \"draft_model\"}'",

@@ -198,13 +198,15 @@ Result<nlohmann::ordered_json> memory_json(const OpenedFiles& files) {
   return json;
 }
 
-// The machine that would compute the model, and the memory that it needs there: if it has its own.
+// The machine that would compute the model, and what is in its memory if it has its own.
 nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& options) {
   const DeviceChoice choice = choose_device(options, model);
-  const DeviceNeeds needs = device_needs(options, model);
+  const Placement placement = expected_placement(options, model);
+  const DeviceNeeds needs = device_needs(options, model, placement);
   nlohmann::ordered_json json;
   json["name"] = device_name(choice.device);
   if (!choice.reason.empty()) json["not_a_gpu"] = choice.reason;
+  json["gpu_part"] = placement_text(placement, model.config);
   json["gpu_weight_bytes"] = needs.weights;
   json["gpu_cache_bytes"] = needs.cache;
   json["context"] = needs.context;

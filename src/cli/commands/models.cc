@@ -27,9 +27,10 @@ namespace {
 // A model with all that its files say.
 struct ListedModel {
   LocalModel model;
-  std::string family;     // "llama"; of a drafter its method; empty: unknown
-  std::string obstacle;   // why it cannot run; empty: it can
-  int64_t gpu_bytes = 0;  // that it needs in the memory of a GPU; 0: not known
+  std::string family;         // "llama"; of a drafter its method; empty: unknown
+  std::string obstacle;       // why it cannot run; empty: it can
+  int64_t gpu_bytes = 0;      // that it takes of the memory of a GPU; 0: not known
+  std::string gpu_part = {};  // of it, where the GPU of this machine has no memory for all; empty: all
 };
 
 // The type that holds most of the bytes, in capitals as in the names of files.
@@ -55,7 +56,9 @@ ListedModel examine(LocalModel model) {
   }
   listed.family = file->config.family;
   if (listed.model.quant.empty()) listed.model.quant = main_type(*file);
-  listed.gpu_bytes = device_needs({}, *file).bytes();
+  const Placement placement = expected_placement({}, *file);
+  listed.gpu_bytes = device_needs({}, *file, placement).bytes();
+  if (placement.is_split()) listed.gpu_part = placement_text(placement, file->config);
   if (listed.model.bytes > machine_memory())
     listed.obstacle = fmt::format("larger than this machine's memory of {}", size_text(machine_memory()));
   return listed;
@@ -71,10 +74,16 @@ nlohmann::ordered_json models_json(const std::vector<ListedModel>& models) {
                     {"quant", listed.model.quant},
                     {"bytes", listed.model.bytes},
                     {"gpu_bytes", listed.gpu_bytes},
+                    {"gpu_part", listed.gpu_part},
                     {"runs", listed.obstacle.empty()},
                     {"reason", listed.obstacle}});
   }
   return json;
+}
+
+std::string runs_text(const ListedModel& listed) {
+  if (!listed.obstacle.empty()) return "no: " + listed.obstacle;
+  return listed.gpu_part.empty() ? "yes" : fmt::format("yes, {} on the GPU", listed.gpu_part);
 }
 
 std::string models_text(const std::vector<ListedModel>& models) {
@@ -87,7 +96,7 @@ std::string models_text(const std::vector<ListedModel>& models) {
                         listed.family.empty() ? "-" : listed.family,
                         listed.model.quant.empty() ? "-" : listed.model.quant, size_text(listed.model.bytes),
                         listed.gpu_bytes == 0 ? "-" : size_text(listed.gpu_bytes), listed.model.place,
-                        listed.obstacle.empty() ? "yes" : "no: " + listed.obstacle);
+                        runs_text(listed));
   }
   return text;
 }

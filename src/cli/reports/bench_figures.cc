@@ -113,6 +113,8 @@ void add_engine(nlohmann::ordered_json& json, const EngineInfo& info) {
   json["weights"] = info.weights;
   json["device"] = info.device;
   json["device_steps"] = info.device_steps;
+  json["host_layers"] = info.host_layers;
+  json["host_experts"] = info.host_experts;
   json["kernels"] = info.kernels;
   json["threads"] = info.threads;
   json["pinned"] = info.is_pinned;

@@ -109,11 +109,14 @@ std::string speculation_text(const SpeculativeOptions& options) {
 std::string text_of(const Settings& settings) {
   const EngineOptions& engine = settings.engine;
   return fmt::format(
-      "model {}, ctx {}, batch {} {}, ranks {} {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}\n{}",
+      "model {}, ctx {}, batch {} {}, ranks {} {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}, "
+      "layers "
+      "{} {}\n{}",
       engine.model.string(), engine.context, engine.max_batch, engine.max_batch_rows, engine.tensor_parallel,
       engine.pipeline_parallel, engine.threads, static_cast<int>(engine.weights),
       static_cast<int>(engine.kv_cache_type), engine.page_size, settings.server.host, settings.server.port,
-      fmt::join(settings.server.model_names, ","), speculation_text(engine.speculation));
+      fmt::join(settings.server.model_names, ","), engine.gpu_layers.value_or(-2),
+      engine.cpu_experts.value_or(-2), speculation_text(engine.speculation));
 }
 
 struct PeerConfig {
@@ -337,14 +340,29 @@ TEST(ForeignNames, NoNameStandsInTwoRows) {
   }
 }
 
+TEST(ForeignNames, LayersOnDevicesAreNamedAsInLlamaCpp) {
+  const auto same = [](const std::vector<std::string>& there, const std::vector<std::string>& here) {
+    const auto found = serve_settings(there), expected = serve_settings(here);
+    ASSERT_TRUE(found.ok() && expected.ok());
+    EXPECT_EQ(text_of(*found), text_of(*expected));
+  };
+  same({"-ngl", "20"}, {"--gpu-layers", "20"});
+  same({"--n-gpu-layers", "-1"}, {"--gpu-layers", "all"});
+  same({"-ngl", "auto"}, {});
+  same({"--cpu-moe"}, {"--cpu-experts", "all"});
+  same({"--n-cpu-moe", "7"}, {"--cpu-experts", "7"});
+  EXPECT_NE(text_of(*serve_settings({"-ngl", "20"})), text_of(*serve_settings({})));
+  EXPECT_NE(text_of(*serve_settings({"--cpu-moe"})), text_of(*serve_settings({})));
+}
+
 TEST(Arguments, OwnOptionsComeFirstAndKeepTheirValues) {
   const auto arguments = translate_arguments(
       Command::kGenerate,
-      std::vector<std::string>{"-p", "-np", "--max_tokens", "-ngl", "-ngl", "99", "m", "--seed=3"});
+      std::vector<std::string>{"-p", "-np", "--max_tokens", "-dev", "-dev", "99", "m", "--seed=3"});
   ASSERT_TRUE(arguments.ok()) << arguments.error().message;
-  EXPECT_EQ(arguments->own, (std::vector<std::string>{"-p", "-np", "--max-tokens", "-ngl", "m", "--seed=3"}));
+  EXPECT_EQ(arguments->own, (std::vector<std::string>{"-p", "-np", "--max-tokens", "-dev", "m", "--seed=3"}));
   ASSERT_EQ(arguments->foreign.size(), 1u);
-  EXPECT_EQ(arguments->foreign[0].place, "-ngl");
+  EXPECT_EQ(arguments->foreign[0].place, "-dev");
 }
 
 TEST(Arguments, WordsThatAreGivenByNameKeepTheirOrder) {

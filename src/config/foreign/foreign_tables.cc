@@ -43,9 +43,9 @@ constexpr Name kLlamaServerNames[] = {
     {kLlama, "--poll|--poll-batch|--spec-draft-poll|--poll-draft|--spec-draft-poll-batch|--poll-batch-draft", {}, {},
      "the threads decide how long they wait awake"},
     {kLlama, "-kvo|--kv-offload|-nkvo|--no-kv-offload|--repack|-nr|--no-repack|--no-host|--op-offload|--no-op-offload|"
-             "-cmoe|--cpu-moe|-cmoed|--spec-draft-cpu-moe|--cpu-moe-draft|-bs|--backend-sampling|"
+             "-cmoed|--spec-draft-cpu-moe|--cpu-moe-draft|-bs|--backend-sampling|"
              "--spec-draft-backend-sampling|--no-spec-draft-backend-sampling", {}, {}, kNoGpu, true},
-    {kLlama, "-ot|--override-tensor|-otd|--spec-draft-override-tensor|--override-tensor-draft|-ncmoe|--n-cpu-moe|"
+    {kLlama, "-ot|--override-tensor|-otd|--spec-draft-override-tensor|--override-tensor-draft|"
              "-ncffn|--n-cpu-ffn|-ncmoed|--spec-draft-n-cpu-moe|--spec-draft-ncmoe|--n-cpu-moe-draft", {}, {}, kNoGpu},
     {kLlama, "-fit|--fit|-fitt|--fit-target|-fitc|--fit-ctx", {}, {}, kOwnMemory},
     {kLlama, "-ctxcp|--ctx-checkpoints|--swa-checkpoints|-cms|--checkpoint-min-step|-dt|--defrag-thold", {}, {}, kOwnMemory},

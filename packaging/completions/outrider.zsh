@@ -35,6 +35,7 @@ _outrider() {
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -45,6 +46,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--grammar[the output is of this grammar; a text or @FILE]:GBNF:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
@@ -116,6 +118,7 @@ _outrider() {
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -126,6 +129,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
@@ -179,10 +183,12 @@ _outrider() {
       _arguments \
         '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
@@ -221,8 +227,10 @@ _outrider() {
         '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
@@ -243,6 +251,7 @@ _outrider() {
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--context[with --rows\: tokens already in the KV cache; without it 512, or what fits]:N:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -255,6 +264,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
@@ -312,6 +322,7 @@ _outrider() {
         '--compare-kernels[compare texts and log-probabilities of all kernel tables that promise the same bits, and of --device]' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -322,6 +333,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
@@ -369,6 +381,7 @@ _outrider() {
         '--cache-dir[where measured costs of passes and the index of --corpus are kept from run to run; without it $XDG_CACHE_HOME/outrider or ~/.cache/outrider; none\: nowhere]:DIR:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -379,6 +392,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
@@ -437,6 +451,7 @@ _outrider() {
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
         '--cors-origin[let pages from there call, as in https\://example.org; *\: from anywhere; several are separated by commas or a list in JSON; may be repeated]:ORIGIN:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -448,6 +463,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--host[address to listen on; any but a loopback one needs --api-key-file; a path, as in /run/outrider.sock or unix\:NAME, is a UNIX socket]:ADDRESS:_files' \
         '--idle-unload[with --models\: a model without requests for this long is unloaded; 0\: only where memory is needed]:SECONDS:_files' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
@@ -519,6 +535,7 @@ _outrider() {
         '--chat-template-kwargs[variables of the template, as in {"enable_thinking"\: false}; serve\: a request'\''s own come before]:JSON:_files' \
         '--config[YAML file of options; command line and environment come before it]:FILE:_files' \
         '--corpus[text that answers may repeat, or a folder of such texts, which Suffix and Auto draft from; .jsonl\: each line is a text; its index is built once and kept in --cache-dir; may be repeated]:FILE:_files' \
+        '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps of plain decoding that a device makes one after the other before it waits for this machine; 0\: it waits after every pass]:N:_files' \
@@ -529,6 +546,7 @@ _outrider() {
         '--dry-penalty-last-n[DRY\: tokens of prompt and output that are searched; -1\: all, 0\: none]:N:_files' \
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
+        '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \

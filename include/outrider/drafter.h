@@ -99,6 +99,7 @@ struct DrafterTraits {
 };
 
 class AcceptanceEstimates;
+class DeviceDraft;
 struct TargetAccess;
 
 // The request of one sequence to its drafter in one step.
@@ -174,6 +175,9 @@ class Drafter {
   virtual bool save(bool everything);
 
   virtual DrafterMemory memory() const { return {}; }
+
+  // Internal: drafts the same within steps that a device makes by itself; null: it cannot.
+  virtual DeviceDraft* device_draft() { return nullptr; }
 };
 
 }  // namespace outrider

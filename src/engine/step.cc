@@ -14,9 +14,9 @@ void Step::run() {
 
   schedule_.run(report, tracer);
   if (report.sequences.empty()) return;
-  if (tracer == nullptr && run_on_device()) return;
   Stopwatch watch;
   reserve_.run(report);
+  if (tracer == nullptr && run_on_device()) return;
   times.reserve = watch.lap();
   draft_.run(report, tracer);
   times.draft = watch.lap();

@@ -46,9 +46,9 @@ class Step {
   StepParts parts_;
   StepReport report_;  // of the step that runs
   ScheduleStage schedule_{parts_};
-  DeviceStage device_{parts_};
   ReserveStage reserve_{parts_};
   DraftStage draft_{parts_};
+  DeviceStage device_{parts_, reserve_, draft_};
   FlattenStage flatten_{parts_};
   ForwardStage forward_{parts_};
   VerifyStage verify_{parts_};

@@ -9,7 +9,6 @@ namespace outrider {
 bool Step::run_on_device() {
   StepReport& report = report_;
   if (!device_.start(report)) return false;
-  for (const SequenceStep& step : report.sequences) draft_.begin(*step.plan.sequence);
   int steps = 0;
   for (Stopwatch watch; device_.next(report); ++steps) {
     report.times.forward = watch.lap();

@@ -339,12 +339,20 @@ void open_device_loop(EngineParts& parts) {
   const EngineOptions& options = parts.options;
   if (options.device == ComputeDevice::kCpu || options.device_steps == 0) return;
   constexpr int kMostRows = 64;  // more rows take so long that the host's part is small
-  auto loop = DeviceLoop::make(*parts.target, *parts.cache,
-                               {.max_rows = std::min(options.max_batch, kMostRows),
-                                .max_steps = options.device_steps,
-                                .max_length = options.context,
-                                .vocab_size = parts.vocab_size,
-                                .unused = parts.unused_tokens});
+  DeviceLoop::Shape shape{.max_rows = std::min(options.max_batch, kMostRows),
+                          .max_steps = options.device_steps,
+                          .max_length = options.context,
+                          .vocab_size = parts.vocab_size,
+                          .unused = parts.unused_tokens};
+  auto loop = DeviceLoop::make(*parts.target, *parts.cache, shape);
+  const int levels = limits_of(options.speculation).max_draft_len;
+  DeviceDraft* const draft = parts.drafter->device_draft();
+  if (loop.ok() && draft != nullptr && levels < kMostRows) {
+    shape.max_levels = levels;
+    shape.max_rows = std::min(options.max_batch * (levels + 1), kMostRows);
+    auto drafting = DeviceLoop::make(*parts.target, *parts.cache, shape, draft);
+    if (drafting.ok()) loop = std::move(drafting);
+  }
   if (loop.ok()) {
     parts.device_loop = std::move(*loop);
     parts.info.device_steps = options.device_steps;

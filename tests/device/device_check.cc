@@ -37,9 +37,10 @@ void run_loop(Model& model, KvCache& cache) {
   SamplingParams sampling;
   sampling.temperature = 0.8;
   sampling.top_k = 40;
-  const DeviceLoop::Row row{.kv = &sequence, .token = prompt.back(), .choice = {&sampling, 0}, .stops = {}};
+  const DeviceLoop::Row row{
+      .kv = &sequence, .token = prompt.back(), .choice = {&sampling, 0}, .stops = {}, .remaining = 4};
   (*loop)->start(std::span(&row, 1), 4);
-  EXPECT_FALSE((*loop)->tokens_of(3).empty());
+  EXPECT_FALSE((*loop)->outcomes_of(3).empty());
   (*loop)->stop();
 }
 

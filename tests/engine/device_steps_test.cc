@@ -24,8 +24,27 @@ struct EngineCase {
   int64_t kv_pages = 0;
   int preempt_every = 0;
   std::string model = small_target();
-  Method drafter = Method::kNone;
+  SpeculativeOptions speculation = {};
 };
+
+#ifdef OUTRIDER_SLOW_TEST
+constexpr int kTimes = 4;  // as many requests
+#else
+constexpr int kTimes = 1;
+#endif
+
+std::string model_of(const std::string& name) {
+  return std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/" + name;
+}
+
+// A chain of a draft model with the target's vocabulary.
+SpeculativeOptions chains_of(const std::string& draft, int levels) {
+  SpeculativeOptions options;
+  options.decoding_type = Method::kDraftTarget;
+  options.speculative_model = model_of(draft);
+  options.max_draft_len = levels;
+  return options;
+}
 
 std::unique_ptr<Engine> open_case(const EngineCase& one) {
   EngineOptions options;
@@ -37,7 +56,7 @@ std::unique_ptr<Engine> open_case(const EngineCase& one) {
   options.max_batch = one.batch;
   options.page_size = one.page_size;
   options.kv_pages = one.kv_pages;
-  options.speculation.decoding_type = one.drafter;
+  options.speculation = one.speculation;
   return open_engine(options, one.preempt_every);
 }
 
@@ -104,6 +123,8 @@ Request random_request(std::mt19937& random, const Engine& engine) {
   if (below(random, 3) == 0) request.stop = {std::string(1, static_cast<char>('a' + below(random, 26)))};
   if (below(random, 10) == 0) request.logprobs = 2;
   if (below(random, 12) == 0 && length < 30) request.slide = 4;
+  request.speculation.enabled = below(random, 8) != 0;
+  if (below(random, 5) == 0) request.speculation.max_draft_len = 1 + below(random, 3);
   return request;
 }
 
@@ -114,6 +135,15 @@ Plan random_plan(std::mt19937& random, const Engine& engine, int count) {
     plan.cancelled_after.push_back(below(random, 6) == 0 ? 1 + random() % 9 : 0);
   }
   return plan;
+}
+
+void expect_same_counts(const SpeculationStats& host, const SpeculationStats& device) {
+  EXPECT_EQ(host.steps, device.steps);
+  EXPECT_EQ(host.drafts, device.drafts);
+  EXPECT_EQ(host.drafted, device.drafted);
+  EXPECT_EQ(host.accepted, device.accepted);
+  EXPECT_EQ(host.drafted_per_position, device.drafted_per_position);
+  EXPECT_EQ(host.accepted_per_position, device.accepted_per_position);
 }
 
 void expect_same_records(const Record& host, const Record& device) {
@@ -127,8 +157,8 @@ void expect_same_records(const Record& host, const Record& device) {
     EXPECT_EQ(host.completions[i].tokens, device.completions[i].tokens) << i;
     EXPECT_EQ(host.completions[i].text, device.completions[i].text) << i;
     EXPECT_EQ(host.completions[i].finish_reason, device.completions[i].finish_reason) << i;
-    EXPECT_EQ(host.completions[i].speculation.steps, device.completions[i].speculation.steps) << i;
     EXPECT_EQ(host.completions[i].origins, device.completions[i].origins) << i;
+    expect_same_counts(host.completions[i].speculation, device.completions[i].speculation);
   }
 }
 
@@ -142,7 +172,7 @@ void expect_same_engines(EngineCase one, int device_steps, int plans, int reques
   ASSERT_EQ(device->info().device_steps, device_steps) << device->info().device_steps_reason;
   std::mt19937 random(static_cast<unsigned>(device_steps + one.batch + one.preempt_every));
   int64_t calls = 0;
-  for (int turn = 0; turn < plans; ++turn) {
+  for (int turn = 0; turn < plans * kTimes; ++turn) {
     const Plan plan = random_plan(random, *host, requests);
     const Record expected = run_plan(*host, plan), found = run_plan(*device, plan);
     expect_same_records(expected, found);
@@ -170,10 +200,28 @@ TEST(DeviceSteps, PreemptionAndFewPages) {
   expect_same_engines({.batch = 4, .page_size = 4, .kv_pages = 40}, 8, 6, 12);
 }
 
+// A model that drafts for itself agrees nearly always, and another one now and then.
+TEST(DeviceSteps, ChainsOfADraftModel) {
+  OUTRIDER_REQUIRE_DEVICE();
+  expect_same_engines({.batch = 1, .speculation = chains_of("llama", 3)}, 8, 6, 10);
+  expect_same_engines({.batch = 3, .speculation = chains_of("llama_rope_linear", 4)}, 8, 6, 12);
+  expect_same_engines({.batch = 5, .page_size = 1, .speculation = chains_of("qwen2", 1)}, 16, 4, 12);
+  expect_same_engines({.batch = 2, .speculation = chains_of("llama_tied", 6)}, 3, 5, 10);
+}
+
+TEST(DeviceSteps, ChainsWithPreemptionAndFewPages) {
+  OUTRIDER_REQUIRE_DEVICE();
+  expect_same_engines({.batch = 3, .preempt_every = 5, .speculation = chains_of("llama", 2)}, 8, 6, 10);
+  expect_same_engines({.batch = 4, .page_size = 4, .kv_pages = 40, .speculation = chains_of("llama", 4)}, 8,
+                      6, 12);
+}
+
 // Requests that draft nothing go on by themselves on the device of an engine that drafts for others.
 TEST(DeviceSteps, RequestsWithoutDraftsBesideADrafter) {
   OUTRIDER_REQUIRE_DEVICE();
-  const auto engine = open_case({.device_steps = 8, .batch = 2, .drafter = Method::kNGram});
+  SpeculativeOptions lookup;
+  lookup.decoding_type = Method::kNGram;
+  const auto engine = open_case({.device_steps = 8, .batch = 2, .speculation = lookup});
   const auto plain = open_case({.device_steps = 0, .batch = 2});
   std::mt19937 random(3);
   Plan plan = random_plan(random, *engine, 8);
@@ -231,8 +279,7 @@ TEST(DeviceSteps, AnInterruptionBeforeACallHolds) {
 TEST(DeviceSteps, AreOffWhereTheyAreNotPossible) {
   OUTRIDER_REQUIRE_DEVICE();
   EXPECT_EQ(open_case({.device_steps = 0})->info().device_steps_reason, "");
-  const std::string gpt2 = std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/gpt2";
-  const auto engine = open_case({.device_steps = 8, .model = gpt2});
+  const auto engine = open_case({.device_steps = 8, .model = model_of("gpt2")});
   EXPECT_EQ(engine->info().device_steps, 0);
   EXPECT_EQ(engine->info().device_steps_reason, "the target has learned positions");
 }

@@ -19,6 +19,7 @@
 #include "drafters/draft_target/text_trees.h"
 #include "drafters/draft_target/vocabulary_bridge.h"
 #include "drafters/draft_target/vocabulary_match.h"
+#include "drafters/model_chains.h"
 #include "formats/json_file.h"
 #include "models/model.h"
 #include "speculation/tree/tree_policy.h"
@@ -26,7 +27,7 @@
 namespace outrider {
 namespace {
 
-class DraftTargetDrafter final : public Drafter {
+class DraftTargetDrafter final : public Drafter, private DeviceDraft {
  public:
   // A draft with the target's vocabulary needs neither bridge nor strings; others have one or both of
   // vocabulary_match.
@@ -51,7 +52,11 @@ class DraftTargetDrafter final : public Drafter {
         growth_(options, context, shape, shared_, *draft_.model),
         context_(draft_.model->config().max_context),
         max_length_(context.context),
-        prefill_chunk_(context.prefill_chunk) {
+        prefill_chunk_(context.prefill_chunk),
+        temperature_factor_(options.draft_temperature),
+        drafts_top_(options.tree.children == ChildrenChoice::kTop),
+        has_device_form_(grows_plain_chains(options) && !draft_.bridge && !draft_.output && !draft_.mask &&
+                         own_.size >= context.vocab_size) {
     if (draft_.strings) text_trees_.emplace(*draft_.strings, *draft_.bridge);
     const ModelFile* file =
         context.files == nullptr ? nullptr : context.files->model(options.speculative_model);
@@ -75,13 +80,29 @@ class DraftTargetDrafter final : public Drafter {
         .weight_bytes = draft_.model->weight_bytes() + (draft_.output ? draft_.output->weight_bytes() : 0),
         .cache_bytes = growth_.cache().shape().total_bytes()};
   }
+  DeviceDraft* device_draft() override { return has_device_form_ ? this : nullptr; }
 
  private:
+  // Chains of tokens of which each is the chooser's, whatever its probability.
+  static bool grows_plain_chains(const SpeculativeOptions& options) {
+    return options.tree.kind == TreeKind::kChain && options.stop.assistant_confidence_threshold == 0.0 &&
+           options.stop.entropy_threshold == 0.0;
+  }
+
+  Status reserve(const Shape& shape) override;
+  bool takes(const DraftRequest& request) const override;
+  bool start(std::span<const Row> rows) override;
+  void record(const simt::Chains& chains, DeviceList& list) override { chains_->record(chains, list); }
+  int64_t moves() const override { return chains_->moves(); }
+  void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
+
   bool matches_strings(const DraftRequest& request) const;
   void draft_tokens(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
   void draft_texts(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
   void prepare(const DraftRequest& request, std::span<const TokenId> tokens, TokenTree& tree);
   std::span<const TokenId> read(const DraftRequest& request);
+  DraftSequence* take_up(const DraftRequest& request, std::span<const TokenId> tokens);
+  bool stage(const Row& row);
   DraftSequence& open(const DraftRequest& request, std::span<const TokenId> tokens);
   void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
   bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
@@ -95,6 +116,10 @@ class DraftTargetDrafter final : public Drafter {
   int64_t context_;                      // tokens of the longest sequence that the draft model was made for
   int64_t max_length_;                   // tokens of the longest sequence in the engine
   int prefill_chunk_;
+  double temperature_factor_;  // of drafts
+  bool drafts_top_;            // children are the likeliest tokens
+  bool has_device_form_;
+  std::unique_ptr<ModelChains> chains_;                         // from DeviceDraft::reserve() on
   std::vector<int> path_;                                       // scratch of commit() and compute()
   std::unordered_map<uint64_t, VocabularyBridge::Text> texts_;  // where there is a bridge
   std::unordered_map<uint64_t, DraftSequence> sequences_;       // destroyed before the cache of their pages
@@ -148,14 +173,26 @@ std::span<const TokenId> DraftTargetDrafter::read(const DraftRequest& request) {
 }
 
 // Caches the sequence up to the pending token, except for the tokens that the first pass computes; then the
-// sequence takes part in the draft, if it fits into the draft model's context and vocabulary. `tokens` is its
-// text in the draft's tokens.
+// sequence takes part in the draft. `tokens` is its text in the draft's tokens.
 void DraftTargetDrafter::prepare(const DraftRequest& request, std::span<const TokenId> tokens,
                                  TokenTree& tree) {
+  DraftSequence* sequence = take_up(request, tokens);
+  if (sequence == nullptr) return;
+  auto uncached = tokens.subspan(static_cast<size_t>(sequence->kv.length()));
+  if (uncached.size() > CachedGrowth::kMaxUncached + 1) {
+    if (!compute(*sequence, uncached.first(uncached.size() - 1))) return;
+    uncached = uncached.last(1);
+  }
+  growth_.add(request, tree, *sequence, uncached);
+}
+
+// The sequence with the entries of these tokens that are cached. Null: it does not fit into the draft model's
+// context and vocabulary.
+DraftSequence* DraftTargetDrafter::take_up(const DraftRequest& request, std::span<const TokenId> tokens) {
   const bool is_known_vocabulary = std::all_of(
       tokens.begin(), tokens.end(), [&](TokenId token) { return token < draft_.model->config().vocab_size; });
-  if (tokens.empty() || !is_known_vocabulary) return;
-  if (static_cast<int64_t>(tokens.size()) + request.max_draft_len > context_) return;
+  if (tokens.empty() || !is_known_vocabulary) return nullptr;
+  if (static_cast<int64_t>(tokens.size()) + request.max_draft_len > context_) return nullptr;
   DraftSequence& sequence = open(request, tokens);
   commit(sequence, tokens);
   const std::span<const TokenId> cached = sequence.kv.tokens();
@@ -164,12 +201,62 @@ void DraftTargetDrafter::prepare(const DraftRequest& request, std::span<const To
       std::mismatch(cached.begin(), cached.end(), before_pending.begin(), before_pending.end()).first -
       cached.begin());
   if (same < cached.size()) growth_.cache().rewind(sequence.kv, static_cast<int32_t>(same));
-  auto uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
-  if (uncached.size() > CachedGrowth::kMaxUncached + 1) {
-    if (!compute(sequence, uncached.first(uncached.size() - 1))) return;
-    uncached = uncached.last(1);
+  return &sequence;
+}
+
+Status DraftTargetDrafter::reserve(const Shape& shape) {
+  OUTRIDER_TRY(chains_, ModelChains::make(*draft_.model, growth_.cache(), shared_.size, shape));
+  return {};
+}
+
+// Nothing asks for the probabilities of its drafts.
+bool DraftTargetDrafter::takes(const DraftRequest& request) const {
+  const bool is_chosen = request.sampling->temperature == 0.0 || !drafts_top_;
+  return is_chosen && DeviceChooser::can_choose(*request.sampling) && request.constraint == nullptr &&
+         request.acceptance == AcceptanceRule::kCoupled && request.estimates == nullptr;
+}
+
+bool DraftTargetDrafter::start(std::span<const Row> rows) {
+  std::vector<ModelChains::Row> of_rows(rows.size());
+  std::vector<SamplingParams> samplings(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const DraftRequest& request = rows[i].request;
+    if (request.max_draft_len == 0) continue;
+    if (!stage(rows[i])) return false;
+    samplings[i] = *request.sampling;
+    samplings[i].temperature *= temperature_factor_;
+    of_rows[i] = {.kv = &sequences_.at(request.sequence).kv, .choice = {&samplings[i], request.sample_index}};
   }
-  growth_.add(request, tree, sequence, uncached);
+  chains_->start(of_rows);
+  return true;
+}
+
+// The last pass of a run drafts after all tokens that the sequence may get in it.
+bool DraftTargetDrafter::stage(const Row& row) {
+  DraftRequest last = row.request;
+  last.max_draft_len += row.entries;
+  const std::span<const TokenId> tokens = row.request.tokens;
+  DraftSequence* sequence = take_up(last, tokens);
+  if (sequence == nullptr) return false;
+  const auto uncached = tokens.subspan(static_cast<size_t>(sequence->kv.length()));
+  if (!compute(*sequence, uncached.first(uncached.size() - 1))) return false;
+  auto staged = growth_.cache().stage(sequence->kv, row.entries);
+  if (!staged.ok()) return false;
+  sequence->staged = std::move(*staged);
+  sequence->computed = 0;
+  return true;
+}
+
+// The token before the pending one may have no entry yet.
+void DraftTargetDrafter::finish(uint64_t sequence, std::span<const TokenId> tokens) {
+  const auto found = sequences_.find(sequence);
+  if (found == sequences_.end() || !found->second.staged) return;
+  DraftSequence& of = found->second;
+  const auto length = static_cast<size_t>(of.kv.length()), end = std::max(tokens.size(), length + 2) - 2;
+  path_.resize(end - length);
+  std::iota(path_.begin(), path_.end(), 0);
+  of.staged->commit(path_, tokens.empty() ? tokens : tokens.subspan(length, path_.size()));
+  of.staged.reset();
 }
 
 DraftSequence& DraftTargetDrafter::open(const DraftRequest& request, std::span<const TokenId> tokens) {

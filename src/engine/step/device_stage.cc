@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "drafters/registry.h"
 #include "engine/step/commit_stage.h"
 #include "models/backend/device/device_loop.h"
 #include "speculation/acceptance/verifier.h"
@@ -13,23 +14,30 @@
 namespace outrider {
 namespace {
 
-// Whether a step of the sequence is a pass over its pending token and a choice that the device knows.
-bool is_plain(const SequenceStep& step) {
+// Whether a step of the sequence is a pass after its pending token and choices that the device knows.
+bool is_chosen_there(const SequenceStep& step) {
   const Sequence& sequence = *step.plan.sequence;
   const Request& request = sequence.request();
-  const bool is_one_row = step.plan.decodes && step.plan.prefill_tokens == 0 &&
-                          step.plan.max_draft_len == 0 && !step.is_offered && !step.is_predicted;
-  const bool is_chosen_there = step.rule == AcceptanceRule::kCoupled && !sequence.has_constraint() &&
-                               !request.logits_function && DeviceChooser::can_choose(request.sampling);
+  const bool has_tree_elsewhere = step.is_offered || step.is_predicted || sequence.prediction() != nullptr;
+  const bool is_chosen = step.rule == AcceptanceRule::kCoupled && !sequence.has_constraint() &&
+                         !request.logits_function && DeviceChooser::can_choose(request.sampling);
   const bool has_readers =
       request.logprobs >= 0 || request.pooling != Pooling::kNone || sequence.wants_states();
-  return is_one_row && is_chosen_there && !has_readers && sequence.kv.adapters().empty();
+  return step.plan.decodes && step.plan.prefill_tokens == 0 && !has_tree_elsewhere && is_chosen &&
+         !has_readers && sequence.kv.adapters().empty();
 }
 
-// The verdict of a tree that is only its root.
-void verify_token(SequenceStep& step, TokenId token) {
+// Tokens that the sequence may get in so many steps.
+int entries_of(const SequenceStep& step, int64_t steps) {
+  return static_cast<int>(std::min(steps * (1 + step.plan.max_draft_len), step.plan.sequence->remaining()));
+}
+
+// The verdict of the chain that the device has drafted and compared.
+void verify_chain(SequenceStep& step, const DeviceLoop::Outcome& outcome) {
   Sequence& sequence = *step.plan.sequence;
   step.tree.reset(sequence.tokens().back());
+  int node = 0;
+  for (const TokenId token : outcome.chain) node = step.tree.add(node, token, 1.0);
   step.failed_depth = -1;
   step.is_dead_end = false;
   verify({.tree = &step.tree,
@@ -37,17 +45,44 @@ void verify_token(SequenceStep& step, TokenId token) {
           .position = std::ssize(sequence.tokens()),
           .rule = step.rule,
           .randomness = &sequence.randomness,
-          .target_token = [token](int) { return token; }},
+          .target_token =
+              [&outcome](int node) {
+                return node < outcome.accepted ? outcome.chain[static_cast<size_t>(node)] : outcome.token;
+              }},
          step.verdict);
 }
 
 }  // namespace
 
+DeviceStage::DeviceStage(const StepParts& parts, ReserveStage& reserve, DraftStage& draft)
+    : parts_(parts), reserve_(reserve), draft_(draft), levels_(limits_of(*parts.options).max_draft_len) {}
+
+// Whether no step of a run of so many sequences would draft for it.
+bool DeviceStage::never_drafts(const SequenceStep& step, int sequences) const {
+  return levels_ == 0 || !step.plan.sequence->request().speculation.enabled ||
+         parts_.speculation_limits->max_draft_len(sequences) == 0;
+}
+
+// Whether the device drafts what the drafter would draft here, in every step of a run.
+bool DeviceStage::drafts_there(const SequenceStep& step) const {
+  DeviceDraft* draft = parts_.device_loop->draft();
+  const bool has_fixed_length =
+      step.rate == 0.0 && !step.may_cut && parts_.options->draft_len_schedule == LengthSchedule::kConstant;
+  return draft != nullptr && step.asks_drafter() && has_fixed_length && draft->takes(draft_.request_of(step));
+}
+
 bool DeviceStage::takes(const StepReport& report) const {
+  if (parts_.device_loop == nullptr) return false;
   const DrafterTraits& drafter = parts_.drafter->traits();
-  return parts_.device_loop != nullptr && drafter.features.count() == 0 && drafter.states.size == 0 &&
-         std::ssize(report.sequences) <= parts_.device_loop->shape().max_rows &&
-         std::ranges::all_of(report.sequences, is_plain);
+  const auto sequences = static_cast<int>(report.sequences.size());
+  const bool drafts = report.drafting > 0;
+  // Shares of the rows would change where a sequence drafts no more.
+  if (drafts && parts_.scheduler->draft_rows() / sequences < levels_) return false;
+  return drafter.features.count() == 0 && drafter.states.size == 0 &&
+         sequences <= parts_.device_loop->max_sequences(drafts) &&
+         std::ranges::all_of(report.sequences, [&](const SequenceStep& step) {
+           return is_chosen_there(step) && (never_drafts(step, sequences) || drafts_there(step));
+         });
 }
 
 // No sequence ends by its length before the run does, and the entries fit into free pages.
@@ -57,8 +92,11 @@ int DeviceStage::length_of_run(const StepReport& report) const {
     length = std::min(length, step.plan.sequence->remaining());
   const auto pages_needed = [&] {
     int64_t pages = 0;
-    for (const SequenceStep& step : report.sequences)
-      pages += parts_.cache->pages_needed(step.plan.sequence->kv, static_cast<int>(length));
+    for (const SequenceStep& step : report.sequences) {
+      const KvSequence& kv = step.plan.sequence->kv;
+      const int64_t all = parts_.cache->pages_for(kv.length() + int64_t{entries_of(step, length)});
+      pages += std::max<int64_t>(0, all - std::ssize(kv.pages()));
+    }
     return pages;
   };
   while (length > 1 && pages_needed() > parts_.cache->available_pages()) --length;
@@ -69,48 +107,87 @@ bool DeviceStage::start(StepReport& report) {
   if (!takes(report)) return false;
   length_ = length_of_run(report);
   if (length_ < 2) return false;
+  for (const SequenceStep& step : report.sequences) draft_.begin(*step.plan.sequence);
+  if (report.drafting > 0 && !start_drafts(report)) return false;
+  start_loop(report);
   done_ = 0;
-  parts_.policy->plan(report.shape, {}, parts_.scheduler->draft_rows());  // costs are learned for this shape
+  runs_ = true;
+  return true;
+}
+
+bool DeviceStage::start_drafts(const StepReport& report) {
+  std::vector<DeviceDraft::Row> rows;
+  drafting_.clear();
+  for (const SequenceStep& step : report.sequences) {
+    rows.push_back({.request = draft_.request_of(step), .entries = entries_of(step, length_)});
+    if (step.plan.max_draft_len > 0) drafting_.push_back(step.plan.sequence);
+  }
+  if (parts_.device_loop->draft()->start(rows)) return true;
+  finish_drafts(/*keeps_entries=*/false);
+  return false;
+}
+
+void DeviceStage::start_loop(StepReport& report) {
   stops_.clear();
+  entries_.assign(report.sequences.size(), 0);
   for (SequenceStep& step : report.sequences) {
-    Sequence& sequence = *step.plan.sequence;
+    const Sequence& sequence = *step.plan.sequence;
     stops_.emplace_back(sequence.stop_tokens().begin(), sequence.stop_tokens().end());
-    auto transaction = parts_.cache->stage(sequence.kv, length_);
-    OUTRIDER_CHECK(transaction.ok());
-    step.transaction = std::move(*transaction);
+    const Status extended =
+        step.transaction->extend(std::max(step.transaction->count(), entries_of(step, length_)));
+    OUTRIDER_CHECK(extended.ok());
   }
   std::vector<DeviceLoop::Row> rows;
   for (size_t i = 0; i < report.sequences.size(); ++i) {
-    const Sequence& sequence = *report.sequences[i].plan.sequence;
+    const SequenceStep& step = report.sequences[i];
+    const Sequence& sequence = *step.plan.sequence;
     rows.push_back({.kv = &sequence.kv,
                     .token = sequence.tokens().back(),
                     .choice = {&sequence.request().sampling, sequence.sample_key()},
-                    .stops = stops_[i]});
+                    .stops = stops_[i],
+                    .remaining = sequence.remaining(),
+                    .max_draft_len = step.plan.max_draft_len});
   }
   parts_.device_loop->start(rows, length_);
-  runs_ = true;
-  return true;
+}
+
+// The plan of a further step, as the stages before drafting would make it.
+void DeviceStage::plan_next(StepReport& report) {
+  report.drafting = 0;
+  for (SequenceStep& step : report.sequences) {
+    const auto most = static_cast<int>(step.plan.sequence->remaining() - 1);
+    step.plan.max_draft_len = std::min(step.plan.max_draft_len, most);
+    report.drafting += step.drafts() ? 1 : 0;
+  }
+  if (!drafting_.empty()) reserve_.plan_drafts(report);
 }
 
 bool DeviceStage::next(StepReport& report) {
   if (!runs_) return false;
   // A sink may interrupt after the first step.
   const bool is_interrupted = done_ > 0 && *parts_.is_interrupted;
-  const std::span<const TokenId> tokens =
-      is_interrupted ? std::span<const TokenId>() : parts_.device_loop->tokens_of(done_);
-  if (tokens.empty()) {
+  const std::span<const DeviceLoop::Outcome> outcomes =
+      is_interrupted ? std::span<const DeviceLoop::Outcome>() : parts_.device_loop->outcomes_of(done_);
+  if (outcomes.empty()) {
     finish(report);
     return false;
   }
-  ++done_;
-  for (size_t i = 0; i < report.sequences.size(); ++i) verify_token(report.sequences[i], tokens[i]);
-  report.rows = static_cast<int>(report.sequences.size());
+  if (done_++ > 0) plan_next(report);
+  report.rows = 0;
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    verify_chain(report.sequences[i], outcomes[i]);
+    report.rows += report.sequences[i].tree.size();
+  }
+  if (report.drafting > 0) draft_.prune(report.sequences);
   report.times = {};
   return true;
 }
 
 void DeviceStage::commit(StepReport& report) {
-  for (SequenceStep& step : report.sequences) commit_tokens(step);
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    commit_tokens(report.sequences[i]);
+    entries_[i] += report.sequences[i].verdict.path.size();
+  }
   if (!goes_on(report)) finish(report);
 }
 
@@ -123,20 +200,32 @@ bool DeviceStage::goes_on(const StepReport& report) const {
 void DeviceStage::finish(StepReport& report) {
   runs_ = false;
   parts_.device_loop->stop();
-  std::vector<int> entries(static_cast<size_t>(done_));
-  std::iota(entries.begin(), entries.end(), 0);
-  for (SequenceStep& step : report.sequences) {
+  std::vector<int> path;
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    SequenceStep& step = report.sequences[i];
     const Sequence& sequence = *step.plan.sequence;
     const auto length = static_cast<size_t>(sequence.kv.length());
-    step.transaction->commit(entries, sequence.tokens().subspan(length, entries.size()));
+    path.resize(entries_[i]);
+    std::iota(path.begin(), path.end(), 0);
+    step.transaction->commit(path, sequence.tokens().subspan(length, path.size()));
     step.transaction.reset();
   }
+  finish_drafts(/*keeps_entries=*/true);
   if (done_ > 1) parts_.scheduler->repeat_plan(done_ - 1);
+}
+
+void DeviceStage::finish_drafts(bool keeps_entries) {
+  for (const Sequence* sequence : drafting_) {
+    parts_.device_loop->draft()->finish(sequence->id(),
+                                        keeps_entries ? sequence->tokens() : std::span<const TokenId>());
+  }
+  drafting_.clear();
 }
 
 void DeviceStage::abandon() {
   runs_ = false;
   if (parts_.device_loop != nullptr) parts_.device_loop->stop();
+  finish_drafts(/*keeps_entries=*/false);
 }
 
 }  // namespace outrider

@@ -25,19 +25,20 @@ class DraftStage {
   void observe(const StepReport& report);
   // Tells the drafter of a sequence that it does not know.
   void begin(Sequence& sequence);
+  DraftRequest request_of(const SequenceStep& step) const;
+  // Lets the policy cut the trees of the sequences that draft.
+  void prune(std::span<SequenceStep> steps);
 
  private:
   uint32_t members_of(std::span<const std::string> methods) const;
   bool may_wait(const SequenceStep& step) const;
   void hold(StepReport& report);
   void order(StepReport& report, size_t kept);
-  DraftRequest request_of(const SequenceStep& step) const;
   void take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const;
   void take_predicted(SequenceStep& step, size_t index, StepTracer* tracer);
   void ask(SequenceStep& step, bool is_traced);
   void draft(StepReport& report, StepTracer* tracer);
   void take(SequenceStep& step, const DraftRequest& request, TokenTree& drafted) const;
-  void prune(std::span<SequenceStep> steps);
 
   const StepParts& parts_;
   std::vector<DraftRequest> requests_;

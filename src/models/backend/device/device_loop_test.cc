@@ -93,15 +93,18 @@ class Texts {
     std::vector<DeviceLoop::Row> rows;
     for (size_t i = 0; i < count(); ++i) {
       transactions.push_back(cache_->stage(kv_[i], steps).value());
-      rows.push_back(
-          {.kv = &kv_[i], .token = texts_[i].back(), .choice = {&samplings_[i], 0}, .stops = stops});
+      rows.push_back({.kv = &kv_[i],
+                      .token = texts_[i].back(),
+                      .choice = {&samplings_[i], 0},
+                      .stops = stops,
+                      .remaining = steps});
     }
     loop.start(rows, steps);
     int done = 0;
     while (done < steps) {
-      const std::span<const TokenId> tokens = loop.tokens_of(done);
-      if (tokens.empty()) break;
-      for (size_t i = 0; i < count(); ++i) texts_[i].push_back(tokens[i]);
+      const std::span<const DeviceLoop::Outcome> outcomes = loop.outcomes_of(done);
+      if (outcomes.empty()) break;
+      for (size_t i = 0; i < count(); ++i) texts_[i].push_back(outcomes[i].token);
       if (!take(done++)) break;
     }
     loop.stop();

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains that a device drafts and compares are the chains and the verdicts of this machine.
+#include "drafters/model_chains.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "speculation/acceptance/verifier.h"
+
+namespace outrider {
+namespace {
+
+#ifdef OUTRIDER_SLOW_TEST
+constexpr int kCases = 100'000;
+#else
+constexpr int kCases = 10'000;
+#endif
+
+struct RandomSource {
+  std::mt19937 engine;
+  int below(int end) { return static_cast<int>(engine() % static_cast<unsigned>(end)); }
+};
+
+simt::Rows<int> rows_of(std::vector<int>& numbers) { return {numbers.data(), std::ssize(numbers)}; }
+
+// The state of a loop in this machine's memory, before the end of a step.
+struct Step {
+  int sequences, levels;
+  std::vector<int> pending, positions, remaining, limits, before, drafted, tokens, chosen, stops, words, ring;
+
+  Step(RandomSource& random, int sequences, int levels) : sequences(sequences), levels(levels) {
+    for (int i = 0; i < sequences; ++i) {
+      pending.push_back(random.below(3));
+      positions.push_back(random.below(100));
+      remaining.push_back(random.below(8) == 0 ? 0 : 1 + random.below(9));
+      limits.push_back(random.below(levels + 1));
+      before.push_back(random.below(5) - 1);
+      drafted.push_back(random.below(std::clamp(std::min(limits[i], remaining[i] - 1), 0, levels) + 1));
+    }
+    for (int i = 0; i < levels * sequences; ++i) tokens.push_back(random.below(2));
+    for (int i = 0; i < (levels + 1) * sequences; ++i)
+      chosen.push_back(random.below(200) == 0 ? -1 : random.below(2));
+    const int stop_count = random.below(4) == 0 ? random.below(3) : 0;
+    for (int i = 0; i < stop_count; ++i)
+      stops.insert(stops.end(), {random.below(sequences), random.below(2)});
+    words = {1, random.below(3), 1 + random.below(4), stop_count};
+    words[simt::kStepLimit] += words[simt::kSteps];
+    ring.assign(static_cast<size_t>(simt::kRingWords + 8 * (simt::kStepWords + levels) * sequences), -7);
+    ring[simt::kStepsDone] = words[simt::kSteps];
+    ring[simt::kHasEnded] = 0;
+    ring[simt::kShallStop] = random.below(10) == 0 ? 1 : 0;
+  }
+  simt::Chains chains() {
+    return {.pending = rows_of(pending),
+            .positions = rows_of(positions),
+            .remaining = rows_of(remaining),
+            .limits = rows_of(limits),
+            .before = rows_of(before),
+            .drafted = rows_of(drafted),
+            .tokens = rows_of(tokens),
+            .sequences = sequences,
+            .levels = levels};
+  }
+  void run() {
+    const simt::NextStepArgs args{.chosen = {chosen.data(), std::ssize(chosen)},
+                                  .of = chains(),
+                                  .stops = {stops.data(), std::ssize(stops)},
+                                  .words = rows_of(words),
+                                  .ring = rows_of(ring)};
+    const simt::EmulationReport report = emulate(KernelName::kNextStep, args, {}, {.checks_races = true});
+    EXPECT_EQ(report.first, "");
+  }
+  bool uses(int sequence) const { return remaining[static_cast<size_t>(sequence)] > 0; }
+  int at(const std::vector<int>& numbers, int level, int sequence) const {
+    return numbers[static_cast<size_t>(level * sequences + sequence)];
+  }
+  // As the engine has it.
+  Verdict verdict(int sequence) const {
+    TokenTree tree(at(pending, 0, sequence));
+    for (int level = 0; level < at(drafted, 0, sequence); ++level)
+      tree.add(level, at(tokens, level, sequence));
+    Verdict verdict;
+    verify({.tree = &tree,
+            .target_distribution = {},
+            .position = at(positions, 0, sequence) + 1,
+            .target_token = [&](int node) { return at(chosen, node, sequence); }},
+           verdict);
+    return verdict;
+  }
+  int ring_word(int step, int word, int sequence) const {
+    const int begin = simt::kRingWords + step * (simt::kStepWords + levels) * sequences;
+    return ring[static_cast<size_t>(begin + word * sequences + sequence)];
+  }
+};
+
+void expect_sequence(const Step& before, const Step& after, int sequence) {
+  const Verdict verdict = before.verdict(sequence);
+  const auto gained = static_cast<int>(verdict.tokens.size());
+  const int step = before.words[simt::kSteps], drafted = before.at(before.drafted, 0, sequence);
+  EXPECT_EQ(after.ring_word(step, simt::kDrafted, sequence), drafted);
+  EXPECT_EQ(after.ring_word(step, simt::kAccepted, sequence), gained - 1);
+  EXPECT_EQ(after.ring_word(step, simt::kOwnToken, sequence), verdict.tokens.back());
+  for (int level = 0; level < drafted; ++level)
+    EXPECT_EQ(after.ring_word(step, simt::kStepWords + level, sequence),
+              before.at(before.tokens, level, sequence));
+  EXPECT_EQ(after.at(after.pending, 0, sequence), verdict.tokens.back());
+  EXPECT_EQ(after.at(after.positions, 0, sequence), before.at(before.positions, 0, sequence) + gained);
+  EXPECT_EQ(after.at(after.remaining, 0, sequence), before.at(before.remaining, 0, sequence) - gained);
+  EXPECT_EQ(after.at(after.drafted, 0, sequence), 0);
+  const bool is_whole = drafted > 0 && gained == drafted + 1;
+  EXPECT_EQ(after.at(after.before, 0, sequence),
+            is_whole ? before.at(before.tokens, drafted - 1, sequence) : -1);
+}
+
+// Whether the loop ends after the step.
+bool is_last(const Step& before, const Step& after) {
+  bool ends =
+      before.words[simt::kSteps] + 1 >= before.words[simt::kStepLimit] || before.ring[simt::kShallStop] != 0;
+  for (size_t i = 0; i < before.stops.size(); i += 2) {
+    const std::vector<TokenId> tokens = before.verdict(before.stops[i]).tokens;
+    ends |= std::ranges::find(tokens, before.stops[i + 1]) != tokens.end();
+  }
+  for (int i = 0; i < before.sequences; ++i) ends |= before.uses(i) && !after.uses(i);
+  return ends;
+}
+
+TEST(NextStep, HasTheVerdictsOfTheVerifier) {
+  RandomSource random{std::mt19937(7)};
+  int accepted = 0, missing = 0;
+  for (int i = 0; i < kCases; ++i) {
+    const Step before(random, 1 + random.below(i % 50 == 0 ? 70 : 5), random.below(7));
+    Step after = before;
+    after.run();
+    bool has_all = true;
+    for (int sequence = 0; sequence < before.sequences; ++sequence)
+      has_all &= !before.uses(sequence) ||
+                 before.at(before.chosen, before.verdict(sequence).path.back(), sequence) >= 0;
+    if (!has_all) {
+      ++missing;
+      EXPECT_EQ(after.ring[simt::kStepsDone], before.ring[simt::kStepsDone]);
+      EXPECT_EQ(after.ring[simt::kHasEnded], 1);
+      EXPECT_EQ(after.words[simt::kGoing], 0);
+      continue;
+    }
+    for (int sequence = 0; sequence < before.sequences; ++sequence) {
+      if (!before.uses(sequence)) continue;
+      expect_sequence(before, after, sequence);
+      accepted +=
+          before.at(before.positions, 0, sequence) + 1 < after.at(after.positions, 0, sequence) ? 1 : 0;
+    }
+    EXPECT_EQ(after.ring[simt::kStepsDone], before.words[simt::kSteps] + 1);
+    EXPECT_EQ(after.ring[simt::kHasEnded], is_last(before, after) ? 1 : 0);
+    EXPECT_EQ(after.words[simt::kGoing], is_last(before, after) ? 0 : 1);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(accepted, kCases / 4);
+  EXPECT_GT(missing, kCases / 1000);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -13,11 +13,7 @@
 namespace outrider {
 namespace {
 
-#ifdef OUTRIDER_SLOW_TEST
-constexpr int kCases = 100'000;
-#else
 constexpr int kCases = 10'000;
-#endif
 
 struct RandomSource {
   std::mt19937 engine;

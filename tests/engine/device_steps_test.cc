@@ -38,11 +38,12 @@ std::string model_of(const std::string& name) {
 }
 
 // A chain of a draft model with the target's vocabulary.
-SpeculativeOptions chains_of(const std::string& draft, int levels) {
+SpeculativeOptions chains_of(const std::string& draft, int levels, double temperature = 1.0) {
   SpeculativeOptions options;
   options.decoding_type = Method::kDraftTarget;
   options.speculative_model = model_of(draft);
   options.max_draft_len = levels;
+  options.draft_temperature = temperature;
   return options;
 }
 
@@ -180,6 +181,8 @@ void expect_same_engines(EngineCase one, int device_steps, int plans, int reques
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_LT(calls, device->status().steps);  // some calls made several steps
+  const SpeculationStats speculation = device->status().speculation;
+  EXPECT_EQ(speculation.accepted > 0, one.speculation.decoding_type != Method::kNone);
 }
 
 TEST(DeviceSteps, RandomRequestsOneAfterTheOther) {
@@ -203,7 +206,7 @@ TEST(DeviceSteps, PreemptionAndFewPages) {
 // A model that drafts for itself agrees nearly always, and another one now and then.
 TEST(DeviceSteps, ChainsOfADraftModel) {
   OUTRIDER_REQUIRE_DEVICE();
-  expect_same_engines({.batch = 1, .speculation = chains_of("llama", 3)}, 8, 6, 10);
+  expect_same_engines({.batch = 1, .speculation = chains_of("llama", 3, 1.5)}, 8, 6, 10);
   expect_same_engines({.batch = 3, .speculation = chains_of("llama_rope_linear", 4)}, 8, 6, 12);
   expect_same_engines({.batch = 5, .page_size = 1, .speculation = chains_of("qwen2", 1)}, 16, 4, 12);
   expect_same_engines({.batch = 2, .speculation = chains_of("llama_tied", 6)}, 3, 5, 10);

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// A draft model that drafts within the steps of a device makes the chains that it makes between steps, on the
+// emulation, in a GPU's graphs, and where every launch is compared.
+#include <gtest/gtest.h>
+
+#include "device/compared_device.h"
+#include "device/emulated_device.h"
+#include "device/fake_cuda_driver.h"
+#include "drafters/draft_target/draft_target.h"
+#include "models/backend/device/device_loop.h"
+#include "models/backend/device/make_backends.h"
+#include "models/decoder.h"
+#include "models/model_test_data.h"
+#include "sampling/logits_processor.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kLevels = 3, kMaxSteps = 6;
+constexpr int64_t kMaxLength = 80;
+
+#define OUTRIDER_REQUIRE_DEVICE_TABLE() \
+  if (!select_device_kernels().ok())    \
+  GTEST_SKIP() << "this machine has no table with the arithmetic of devices"
+
+// A target and a draft model on a device, or on this machine where there is none.
+class Pair {
+ public:
+  Pair(const std::string& draft, Device* device) : pool_(1) {
+    target_ = load("llama", device);
+    KvShape shape = target_->kv_shape();
+    shape.page_size = 4;
+    shape.page_count = 100;
+    cache_ = std::make_unique<KvCache>(shape, KvOptions{.poison = true}, target_->make_storage(shape));
+    SpeculativeOptions options;
+    options.max_draft_len = kLevels;
+    options.draft_temperature = 1.2;  // a model that drafts for itself is not always right
+    DrafterContext context;
+    context.vocab_size = vocab();
+    context.context = kMaxLength;
+    context.max_batch = 4;
+    context.page_size = 4;
+    context.kv_type = DType::kF32;
+    auto drafter = make_draft_target_drafter(load(draft, device), options, context);
+    EXPECT_TRUE(drafter.ok());
+    drafter_ = *drafter;
+  }
+
+  Model& target() { return *target_; }
+  KvCache& cache() { return *cache_; }
+  Drafter& drafter() { return *drafter_; }
+  int64_t vocab() const { return target_->config().vocab_size; }
+
+ private:
+  std::unique_ptr<Model> load(const std::string& name, Device* device) {
+    auto file = open_model(model_data(name));
+    const ModelOptions options{.kernels = *select_device_kernels(), .pool = &pool_, .weights = {}};
+    const auto weights = [&] { return load_decoder_weights(*file, options); };
+    auto backend = device == nullptr ? make_host_backend(file->config, options, weights)
+                                     : make_device_backend(*device, file->config, options, weights);
+    EXPECT_TRUE(backend.ok());
+    return std::make_unique<Decoder>(file->config, options, std::move(*backend));
+  }
+
+  ThreadPool pool_;
+  std::unique_ptr<Model> target_;
+  std::unique_ptr<KvCache> cache_;
+  std::shared_ptr<Drafter> drafter_;
+};
+
+struct Text {
+  std::vector<TokenId> tokens;
+  SamplingParams sampling = {};
+  KvSequence kv = {};
+};
+
+Text text_in(Pair& pair, uint32_t seed) {
+  Text text{.tokens = random_tokens(static_cast<int>(1 + seed * 5 % 17), pair.vocab(), seed)};
+  text.sampling.seed = seed;
+  text.sampling.temperature = seed % 3 == 0 ? 0.0 : 0.9;
+  text.sampling.top_k = seed % 3 == 1 ? 20 : 0;
+  text.kv = pair.cache().open(text.tokens);
+  const std::span<const TokenId> chunk = std::span(text.tokens).first(text.tokens.size() - 1);
+  if (!chunk.empty()) run_chunk(pair.target(), pair.cache(), text.kv, chunk);
+  return text;
+}
+
+DraftRequest request_of(const Text& text, size_t index, int levels) {
+  return {.sequence = index,
+          .tokens = text.tokens,
+          .prompt_length = 1,
+          .max_draft_len = levels,
+          .max_nodes = levels,
+          .sampling = &text.sampling};
+}
+
+// The token that the target chooses after the text.
+TokenId next_token(Pair& pair, Text& text) {
+  const auto logits = run_chunk(pair.target(), pair.cache(), text.kv, std::span(text.tokens).last(1));
+  CounterRandomness randomness(text.sampling.seed, 0);
+  CoupledChooser chooser;
+  return chooser.choose(logits[0], text.sampling, TokenHistory(), {&randomness, std::ssize(text.tokens)});
+}
+
+// Texts on a device, and the same texts on this machine.
+class Runs {
+ public:
+  Runs(const std::string& draft, Device& device, int count) : here_(draft, nullptr), there_(draft, &device) {
+    for (int i = 0; i < count; ++i) {
+      expected_.push_back(text_in(here_, static_cast<uint32_t>(i + 1)));
+      texts_.push_back(text_in(there_, static_cast<uint32_t>(i + 1)));
+    }
+    auto loop = DeviceLoop::make(there_.target(), there_.cache(),
+                                 {.max_rows = 4 * (kLevels + 1),
+                                  .max_levels = kLevels,
+                                  .max_steps = kMaxSteps,
+                                  .max_length = kMaxLength,
+                                  .vocab_size = there_.vocab()},
+                                 there_.drafter().device_draft());
+    EXPECT_TRUE(loop.ok()) << loop.error().message;
+    loop_ = std::move(*loop);
+  }
+
+  // A run of which `taken` steps count, with `levels` of the text with that index.
+  void run(int steps, int taken, const std::vector<int>& levels) {
+    const int entries = steps * (kLevels + 1);
+    std::vector<KvTransaction> staged;
+    std::vector<DeviceLoop::Row> rows;
+    std::vector<DeviceDraft::Row> drafts;
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      Text& text = texts_[i];
+      staged.push_back(there_.cache().stage(text.kv, entries).value());
+      drafts.push_back({request_of(text, i, levels[i]), entries});
+      rows.push_back({.kv = &text.kv,
+                      .token = text.tokens.back(),
+                      .choice = {&text.sampling, 0},
+                      .stops = {},
+                      .remaining = entries,
+                      .max_draft_len = levels[i]});
+    }
+    ASSERT_TRUE(loop_->draft()->start(drafts));
+    loop_->start(rows, steps);
+    for (int step = 0; step < taken; ++step) take(loop_->outcomes_of(step), levels);
+    loop_->stop();
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const auto tokens = std::span<const TokenId>(texts_[i].tokens);
+      std::vector<int> path(tokens.size() - 1 - static_cast<size_t>(texts_[i].kv.length()));
+      std::iota(path.begin(), path.end(), 0);
+      staged[i].commit(path, tokens.subspan(static_cast<size_t>(texts_[i].kv.length()), path.size()));
+      loop_->draft()->finish(i, tokens);
+    }
+  }
+
+  int accepted = 0, drafted = 0;
+
+ private:
+  void take(std::span<const DeviceLoop::Outcome> outcomes, const std::vector<int>& levels) {
+    ASSERT_EQ(outcomes.size(), texts_.size());
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const DeviceLoop::Outcome& outcome = outcomes[i];
+      EXPECT_EQ(outcome.chain, chain_here(i, levels[i]));
+      drafted += static_cast<int>(outcome.chain.size());
+      accepted += outcome.accepted;
+      for (int level = 0; level < outcome.accepted; ++level)
+        take_token(i, outcome.chain[static_cast<size_t>(level)]);
+      take_token(i, outcome.token);
+    }
+  }
+  void take_token(size_t i, TokenId token) {
+    EXPECT_EQ(token, next_token(here_, expected_[i]));
+    for (std::vector<Text>* texts : {&expected_, &texts_}) (*texts)[i].tokens.push_back(token);
+  }
+  std::vector<TokenId> chain_here(size_t i, int levels) {
+    if (levels == 0) return {};
+    TokenTree tree(expected_[i].tokens.back());
+    const DraftRequest request = request_of(expected_[i], i, levels);
+    EXPECT_TRUE(here_.drafter().draft(std::span(&request, 1), std::span(&tree, 1)).ok());
+    return {tree.tokens().begin() + 1, tree.tokens().end()};
+  }
+
+  Pair here_, there_;
+  std::vector<Text> expected_, texts_;
+  std::unique_ptr<DeviceLoop> loop_;
+};
+
+TEST(DeviceChains, AreThoseOfThisMachine) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  EmulatedDevice device({.seed = 3, .checks_races = true});
+  for (const std::string draft : {"llama", "qwen2", "gemma2"}) {
+    SCOPED_TRACE(draft);
+    Runs runs(draft, device, 3);
+    runs.run(5, 5, {kLevels, kLevels, kLevels});
+    runs.run(kMaxSteps, 2, {kLevels, 1, 2});  // the others are computed in vain
+    runs.run(2, 2, {0, kLevels, 0});
+    runs.run(2, 2, {0, 0, 0});
+    runs.run(3, 3, {kLevels, kLevels, kLevels});
+    EXPECT_LT(runs.accepted, runs.drafted);
+    EXPECT_TRUE(draft != "llama" || runs.accepted > runs.drafted / 2);
+  }
+}
+
+TEST(DeviceChains, AGpuGetsGraphsWithLoopsInLoops) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  const CudaDriver driver = fake_cuda_driver();
+  fake_cuda().kernel = [](std::string_view name) {
+    for (int i = 0; i <= static_cast<int>(KernelName::kNextStep); ++i) {
+      const DeviceKernel& kernel = device_kernel(static_cast<KernelName>(i));
+      if (kernel.name == name) return &kernel;
+    }
+    return static_cast<const DeviceKernel*>(nullptr);
+  };
+  const std::vector<CudaImage> images = {{.major = 9, .code = "code"}};
+  const FoundCuda found = find_cuda_device(driver, images, 13000);
+  {
+    Runs runs("llama", *found.device, 2);
+    runs.run(5, 5, {kLevels, kLevels});
+    runs.run(4, 1, {2, kLevels});
+    runs.run(2, 2, {kLevels, 0});
+    EXPECT_GT(fake_cuda().graphs, 0);
+  }
+  EXPECT_EQ(fake_cuda().graphs, 0);
+  EXPECT_EQ(fake_cuda().allocated, 0U);
+}
+
+TEST(DeviceChains, EveryLaunchIsCompared) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  EmulatedDevice emulated({});
+  ComparedDevice device(emulated);
+  {
+    Runs runs("llama", device, 3);
+    runs.run(3, 3, {kLevels, 2, 0});
+  }
+  for (const char* kernel : {"PlaceChains", "StartChains", "ExtendChains", "NextStep"}) {
+    EXPECT_GT(device.comparisons().at(kernel).launches, 0) << kernel;
+    EXPECT_EQ(device.comparisons().at(kernel).differing, 0) << kernel;
+  }
+}
+
+TEST(DeviceChains, AreLeftToThisMachineWhereItDecidesMore) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  EmulatedDevice device({});
+  Pair pair("llama", &device);
+  const Text text = text_in(pair, 1);
+  DeviceDraft* draft = pair.drafter().device_draft();
+  ASSERT_NE(draft, nullptr);
+  DraftRequest request = request_of(text, 0, 2);
+  EXPECT_TRUE(draft->takes(request));
+  request.acceptance = AcceptanceRule::kRejection;
+  EXPECT_FALSE(draft->takes(request));
+  request = request_of(text, 0, 2);
+  SamplingParams sampling = text.sampling;
+  sampling.top_p = 0.9;
+  request.sampling = &sampling;
+  EXPECT_FALSE(draft->takes(request));
+}
+
+}  // namespace
+}  // namespace outrider

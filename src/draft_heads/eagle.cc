@@ -17,6 +17,7 @@ class Eagle final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   Output forward(const Pass& pass) override;
+  bool can_be_recorded() const override { return true; }
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:
@@ -78,7 +79,7 @@ RecurrentHead::Output Eagle::forward(const Pass& pass) {
     layers_.run(decoder_[i], static_cast<int64_t>(i), states_.data(), is_last);
   }
   if (layers_.rows() == 0) return {};
-  return {.logits = vocabulary_.read_logits(states_.data(), layers_.rows()), .states = states_.data()};
+  return output(states_.data(), states_.data(), layers_.rows());
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class Eagle3 final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   Output forward(const Pass& pass) override;
+  bool can_be_recorded() const override { return !masked_place_.token; }
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:
@@ -192,8 +193,7 @@ RecurrentHead::Output Eagle3::forward(const Pass& pass) {
   const int64_t wanted = layers_.rows();
   if (wanted == 0) return {};
   backend_.normalize(residual.data(), norm_, normed_.data(), wanted);
-  return {.logits = vocabulary_.read_logits(normed_.data(), wanted),
-          .states = variant_.norm_output ? normed_.data() : residual.data()};
+  return output(normed_.data(), variant_.norm_output ? normed_.data() : residual.data(), wanted);
 }
 
 Result<Variant> read_variant(const HeadFile& head) {

@@ -101,7 +101,7 @@ class HeadLayers {
   LayerBackend::RowPlaces places() {
     return {.rows = rows_,
             .slots = batch_->slots,
-            .rotations = {rotations_.data(), rope_.rotated()},
+            .rotations = {rotations_.data(), rope_.rotated(), &rope_},
             .query_factors = {}};
   }
 

@@ -50,8 +50,11 @@ class RecurrentHead {
   struct Output {
     std::span<const float> logits;  // [wanted rows, vocab_size of the target]
     FloatAddress states;            // [wanted rows, state_size()], valid until the next pass
+    FloatAddress logit_rows = {};   // the same logits in the memory of the backend
   };
   virtual Output forward(const Pass& pass) = 0;
+  // Whether a device can record its passes: they are operations over the batch's rows.
+  virtual bool can_be_recorded() const { return false; }
   // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
   virtual void reserve(int64_t rows, int64_t wanted) = 0;
   // Where states are carried, also makes room for that many rows in trees over sequences of that length.
@@ -77,6 +80,13 @@ class RecurrentHead {
   Status plan_own_embedding(const HeadFile& head, WeightLoader& loader) {
     if (!head.tensors.contains("embed_tokens.weight")) return {};
     return vocabulary_.plan_embedding(loader, "embed_tokens");
+  }
+  // The output of a pass: its wanted rows have these `states` for the output head, and go on with `kept`.
+  Output output(FloatAddress states, FloatAddress kept, int64_t rows) {
+    const FloatAddress logits = vocabulary_.logits(states, rows);
+    return {.logits = backend_.read(logits, rows * target_->config().vocab_size),
+            .states = kept,
+            .logit_rows = logits};
   }
   // out[rows, 2 dim] = [a, b]
   void join(FloatAddress a, FloatAddress b, FloatAddress out, int64_t rows, int64_t dim);

@@ -37,6 +37,7 @@ class Decoder final : public Model {
     return run(batch, cache, whole_).logits;
   }
   FloatAddress logit_rows() override { return logits_.data(); }
+  FloatAddress feature_rows() override { return features_.data(); }
   // Runs one layer over all rows of the batch, which enter it with batch.resumed_states. No row sees an entry
   // before `first_entry`, except itself. hidden_rows() then has the outputs of batch.hidden_state_rows.
   void forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry);

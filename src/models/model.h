@@ -133,6 +133,9 @@ class Model {
   // The memory of a cache that this model writes.
   virtual std::unique_ptr<KvStorage> make_storage(const KvShape& shape) = 0;
 
+  // The features of the last pass, as features() has them, in the memory of backend(); null: not there.
+  virtual FloatAddress feature_rows() { return {}; }
+
   // The outputs of the final norm for batch.hidden_state_rows of the last pass, [hidden_state_rows,
   // hidden_size], valid until the next one.
   virtual std::span<const float> hidden_states() = 0;

@@ -98,14 +98,10 @@ SIMT_PART bool advance(const NextStepArgs& args, int step) {
     write_step(args, in, sequence, step);
     const Ints accepted = accepted_of(args, used, sequence),
                position = args.of.positions.load_if(used, sequence, 0), left = remaining - accepted - Ints(1);
-    const Bools is_whole =
-        used && accepted > Ints(0) && accepted == args.of.drafted.load_if(used, sequence, 0);
-    const Ints last = (accepted - Ints(1)) * Ints(args.of.sequences) + sequence;
-    args.of.before.store_if(used, sequence, args.of.tokens.load_if(is_whole, last, -1));
+    args.of.accepted.store_if(used, sequence, accepted);
     args.of.pending.store_if(used, sequence, own_token(args, used, sequence, accepted));
     args.of.positions.store_if(used, sequence, position + accepted + Ints(1));
     args.of.remaining.store_if(used, sequence, left);
-    args.of.drafted.store_if(used, sequence, Ints(0));
     is_full = is_full || (used && left <= Ints(0));
   }
   return !any_lane(is_full);

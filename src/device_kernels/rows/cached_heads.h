@@ -119,15 +119,16 @@ using ReadBf16Args = ReadHeadsArgs<CachedBf16>;
 using ReadF16Args = ReadHeadsArgs<CachedF16>;
 using ReadQ8Args = ReadHeadsArgs<CachedQ8>;
 
-// A warp takes a head of a row.
+// A warp takes a head of a row. A row with a slot below 0 stays as it is.
 template <typename Cached>
 SIMT void read_heads(const Block& block, const ReadHeadsArgs<Cached>& args) {
   const int item = block.index() * block.warps() + block.warp();
   if (item >= args.rows * args.heads) return;
   block.wait_for_previous();
   const int row = item / args.heads, head = item % args.heads;
-  const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit;
-  const int64_t place = static_cast<int64_t>(args.slots.load_one(row)) * args.heads + head;
+  const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit, slot = args.slots.load_one(row);
+  if (slot < 0) return;
+  const int64_t place = static_cast<int64_t>(slot) * args.heads + head;
   const auto from = args.cache.from(place * units * Cached::kUnitNumbers);
   const auto y = args.y.from(static_cast<int64_t>(row) * args.y_stride + head * args.head_stride);
   for (int first = 0; first < args.head_dim; first += kWarp) {

@@ -226,7 +226,7 @@ RecurrentHead::Output FamilyModules::run_single(const Pass& pass) {
   if (wanted == 0) return {};
   const FloatAddress states = layers_of_family_->hidden_rows();
   const FloatAddress normed = normalise(0, states, wanted);
-  return {.logits = vocabulary_.read_logits(normed, wanted), .states = goes_on_normed_ ? normed : states};
+  return output(normed, goes_on_normed_ ? normed : states, wanted);
 }
 
 }  // namespace

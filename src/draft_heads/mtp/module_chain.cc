@@ -54,7 +54,7 @@ RecurrentHead::Output ModuleChain::forward_chained(const Pass& pass) {
   backend_.copy_strided({kept_.data() + static_cast<int64_t>(level) * hidden_size_, state_size(),
                          inputs_.data(), hidden_size_, wanted, hidden_size_});
   const FloatAddress normed = normalise(level, inputs_.data(), wanted);
-  return {.logits = vocabulary_.read_logits(normed, wanted), .states = kept_.data()};
+  return output(normed, kept_.data(), wanted);
 }
 
 // inputs_: the states of module k - 1 at the entry before each row; `previous`: at the rows of this pass.

@@ -28,6 +28,7 @@ class Mtp final : public ModuleChain {
   }
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
+  bool can_be_recorded() const override { return !is_chained(); }
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:
@@ -106,8 +107,7 @@ RecurrentHead::Output Mtp::run_single(const Pass& pass) {
   const int64_t wanted = layers_.rows();
   if (wanted == 0) return {};
   const FloatAddress normed = normalise(0, states_.data(), wanted);
-  return {.logits = vocabulary_.read_logits(normed, wanted),
-          .states = layout_.is_qwen ? normed : states_.data()};
+  return output(normed, layout_.is_qwen ? normed : states_.data(), wanted);
 }
 
 // Whether the layers of the target are more than HeadLayers computes.

@@ -14,13 +14,14 @@
 #include "config/methods.h"
 #include "draft_heads/vocabulary/token_map.h"
 #include "drafters/cached_growth.h"
+#include "drafters/device_chains.h"
 #include "drafters/draft_target/partial_output.h"
 #include "drafters/draft_target/string_match.h"
 #include "drafters/draft_target/text_trees.h"
 #include "drafters/draft_target/vocabulary_bridge.h"
 #include "drafters/draft_target/vocabulary_match.h"
-#include "drafters/model_chains.h"
 #include "formats/json_file.h"
+#include "models/backend/device/device_loop.h"
 #include "models/model.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -53,9 +54,8 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
         context_(draft_.model->config().max_context),
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk),
-        temperature_factor_(options.draft_temperature),
-        drafts_top_(options.tree.children == ChildrenChoice::kTop),
-        has_device_form_(grows_plain_chains(options) && !draft_.bridge && !draft_.output && !draft_.mask &&
+        device_growth_(options),
+        has_device_form_(device_growth_.makes_chains() && !draft_.bridge && !draft_.output && !draft_.mask &&
                          own_.size >= context.vocab_size) {
     if (draft_.strings) text_trees_.emplace(*draft_.strings, *draft_.bridge);
     const ModelFile* file =
@@ -83,17 +83,11 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
   DeviceDraft* device_draft() override { return has_device_form_ ? this : nullptr; }
 
  private:
-  // Chains of tokens of which each is the chooser's, whatever its probability.
-  static bool grows_plain_chains(const SpeculativeOptions& options) {
-    return options.tree.kind == TreeKind::kChain && options.stop.assistant_confidence_threshold == 0.0 &&
-           options.stop.entropy_threshold == 0.0;
-  }
-
   Status reserve(const Shape& shape) override;
-  bool takes(const DraftRequest& request) const override;
+  bool takes(const DraftRequest& request) const override { return device_growth_.takes(request); }
   bool start(std::span<const Row> rows) override;
-  void record(const simt::Chains& chains, DeviceList& list) override { chains_->record(chains, list); }
-  int64_t moves() const override { return chains_->moves(); }
+  void record(const simt::Chains& chains, DeviceList& list) override;
+  int64_t moves() const override { return backend_->moves(); }
   void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
 
   bool matches_strings(const DraftRequest& request) const;
@@ -116,11 +110,11 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
   int64_t context_;                      // tokens of the longest sequence that the draft model was made for
   int64_t max_length_;                   // tokens of the longest sequence in the engine
   int prefill_chunk_;
-  double temperature_factor_;  // of drafts
-  bool drafts_top_;            // children are the likeliest tokens
+  DeviceGrowth device_growth_;
   bool has_device_form_;
-  std::unique_ptr<ModelChains> chains_;                         // from DeviceDraft::reserve() on
-  std::vector<int> path_;                                       // scratch of commit() and compute()
+  DeviceBackend* backend_ = nullptr;    // of the draft model; from DeviceDraft::reserve() on
+  std::optional<DeviceChains> chains_;  // as backend_
+  std::vector<int> path_;               // scratch of commit() and compute()
   std::unordered_map<uint64_t, VocabularyBridge::Text> texts_;  // where there is a bridge
   std::unordered_map<uint64_t, DraftSequence> sequences_;       // destroyed before the cache of their pages
 };
@@ -205,27 +199,36 @@ DraftSequence* DraftTargetDrafter::take_up(const DraftRequest& request, std::spa
 }
 
 Status DraftTargetDrafter::reserve(const Shape& shape) {
-  OUTRIDER_TRY(chains_, ModelChains::make(*draft_.model, growth_.cache(), shared_.size, shape));
+  backend_ = dynamic_cast<DeviceBackend*>(&draft_.model->backend());
+  if (backend_ == nullptr) return usage_error("the draft model is not on a device");
+  const ModelConfig& config = draft_.model->config();
+  if (const std::string part = part_without_loops(config); !part.empty())
+    return usage_error("the draft model has " + part);
+  chains_.emplace(*backend_,
+                  DeviceChains::Network{.vocab_size = shared_.size,
+                                        .row_size = config.vocab_size,
+                                        .page_size = growth_.cache().shape().page_size},
+                  shape);
   return {};
 }
 
-// Nothing asks for the probabilities of its drafts.
-bool DraftTargetDrafter::takes(const DraftRequest& request) const {
-  const bool is_chosen = request.sampling->temperature == 0.0 || !drafts_top_;
-  return is_chosen && DeviceChooser::can_choose(*request.sampling) && request.constraint == nullptr &&
-         request.acceptance == AcceptanceRule::kCoupled && request.estimates == nullptr;
+void DraftTargetDrafter::record(const simt::Chains& chains, DeviceList& list) {
+  chains_->record(chains, list, {.forward = [&](const ForwardBatch& batch, bool) {
+                    draft_.model->forward(batch, growth_.cache());
+                    return draft_.model->logit_rows();
+                  }});
 }
 
 bool DraftTargetDrafter::start(std::span<const Row> rows) {
-  std::vector<ModelChains::Row> of_rows(rows.size());
+  std::vector<DeviceChains::Row> of_rows(rows.size());
   std::vector<SamplingParams> samplings(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const DraftRequest& request = rows[i].request;
     if (request.max_draft_len == 0) continue;
     if (!stage(rows[i])) return false;
-    samplings[i] = *request.sampling;
-    samplings[i].temperature *= temperature_factor_;
-    of_rows[i] = {.kv = &sequences_.at(request.sequence).kv, .choice = {&samplings[i], request.sample_index}};
+    samplings[i] = device_growth_.sampling_of(request);
+    of_rows[i].pages = {sequences_.at(request.sequence).kv.pages()};
+    of_rows[i].choice = {&samplings[i], request.sample_index};
   }
   chains_->start(of_rows);
   return true;

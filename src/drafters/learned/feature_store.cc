@@ -67,11 +67,32 @@ bool FeatureStore::append(Waiting& waiting, std::span<const TokenId> tokens, Flo
   for (size_t i = 0; i < tokens.size(); ++i) slots_.push_back(staged->slot(static_cast<int>(i)));
   while (path_.size() < tokens.size()) path_.push_back(static_cast<int>(path_.size()));
   const std::span<const int> path = std::span(path_).first(tokens.size());
-  const AttentionShape shape{.kv_head_count = 1, .head_dim = size_, .values_are_keys = true};
-  backend_.rotate_and_store({.shape = &shape, .cache = &cache_, .layer = 0, .qkv = rows},
-                            {.rows = path, .slots = slots_, .rotations = {}, .query_factors = {}});
+  store(path, slots_, rows);
   staged->commit(path, tokens);
   return true;
+}
+
+void FeatureStore::store(std::span<const int> path, std::span<const int32_t> slots, FloatAddress rows) {
+  const AttentionShape shape{.kv_head_count = 1, .head_dim = size_, .values_are_keys = true};
+  backend_.rotate_and_store({.shape = &shape, .cache = &cache_, .layer = 0, .qkv = rows},
+                            {.rows = path, .slots = slots, .rotations = {}, .query_factors = {}});
+}
+
+std::optional<KvTransaction> FeatureStore::stage(Waiting& waiting, int count) {
+  if (cache_.pages_needed(waiting.rows, count) + spare_pages_ > cache_.available_pages()) return std::nullopt;
+  auto staged = cache_.stage(waiting.rows, count);
+  return staged.ok() ? std::optional(std::move(*staged)) : std::nullopt;
+}
+
+void FeatureStore::record_keep(FloatAddress features, int64_t rows) {
+  while (std::ssize(path_) < rows) path_.push_back(static_cast<int>(path_.size()));
+  slots_.assign(static_cast<size_t>(rows), 0);
+  store(std::span(path_).first(static_cast<size_t>(rows)), slots_, features);
+}
+
+void FeatureStore::record_gather(int64_t rows, FloatAddress out) {
+  slots_.assign(static_cast<size_t>(rows), 0);
+  backend_.read_entries({.cache = &cache_, .layers = {0, 1}, .slots = slots_}, out);
 }
 
 bool FeatureStore::take(Waiting& waiting, const CommittedFeatures& committed) {

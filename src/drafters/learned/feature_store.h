@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -60,11 +61,22 @@ class FeatureStore {
   // Drops the features of full pages of tokens among the first `cached`, which the head has read.
   void drop(Waiting& waiting, int cached);
 
+  // For steps that a device makes by itself: room for the features of that many more tokens; nullopt: there
+  // are no pages. The transaction commits what has been kept.
+  std::optional<KvTransaction> stage(Waiting& waiting, int count);
+  int page_size() const { return cache_.shape().page_size; }
+  // Records, for the slots of recorded rows, that features[rows, size] are kept, or brought to out[rows,
+  // size].
+  void record_keep(FloatAddress features, int64_t rows);
+  void record_gather(int64_t rows, FloatAddress out);
+
  private:
   // Appends as many features as there are pages for. False: others are left.
   bool take(Waiting& waiting, const CommittedFeatures& committed);
   // Appends the features of the tokens, rows [tokens, size]. False: there are no pages.
   bool append(Waiting& waiting, std::span<const TokenId> tokens, FloatAddress rows);
+  // Stores rows[path] in the slots with these numbers.
+  void store(std::span<const int> path, std::span<const int32_t> slots, FloatAddress rows);
 
   LayerBackend& backend_;
   int64_t size_;

@@ -15,6 +15,7 @@
 #include "draft_heads/mtp/mtp.h"
 #include "draft_heads/recurrent_head.h"
 #include "drafters/cached_growth.h"
+#include "drafters/device_chains.h"
 #include "drafters/learned/context_pass.h"
 #include "drafters/learned/feature_store.h"
 
@@ -29,7 +30,7 @@ uint64_t own_scope(std::span<const TokenId> tokens, uint64_t scope) {
 // Entry e of a sequence's cache belongs to token e's features and token e + 1, so its tokens begin with the
 // second one. Entries of committed tokens are always computed from the target's own features: entries of
 // drafted ones are given back with the tree.
-class RecurrentDrafter final : public Drafter {
+class RecurrentDrafter final : public Drafter, private DeviceDraft {
  public:
   RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const SpeculativeOptions& options,
                    const DrafterContext& context);
@@ -48,14 +49,24 @@ class RecurrentDrafter final : public Drafter {
     return {.weight_bytes = head_->weight_bytes(),
             .cache_bytes = growth_.cache().shape().total_bytes() + store_.bytes()};
   }
+  DeviceDraft* device_draft() override { return has_device_form_ ? this : nullptr; }
 
  private:
+  Status reserve(const Shape& shape) override;
+  bool takes(const DraftRequest& request) const override;
+  bool start(std::span<const Row> rows) override;
+  void record(const simt::Chains& chains, DeviceList& list) override;
+  void record_after_target(const simt::Chains& chains, FloatAddress features, DeviceList& list) override;
+  int64_t moves() const override { return device_->moves(); }
+  void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
+
   struct Sequence : DraftSequence {
     explicit Sequence(LayerBackend& backend) : states(backend), carried(backend) {}
 
     FeatureStore::Waiting waiting;  // features of the tokens after the ones with entries
     BackendRows states;             // [state_size] by staged entry; only the last committed token has one
     BackendRows carried;            // state of the last committed entry, where the head asks for it
+    std::optional<KvTransaction> kept = {};  // features that a device keeps in its steps
   };
   using Context = ContextPass<Sequence>;
   // Result of known_tokens(), kept for the begin() that follows.
@@ -84,6 +95,7 @@ class RecurrentDrafter final : public Drafter {
   FloatAddress keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
                            FloatAddress states);
   void commit_context();
+  bool stage(Sequence& sequence, const Row& row);
 
   DrafterTraits traits_;
   LayerBackend& backend_;
@@ -93,8 +105,15 @@ class RecurrentDrafter final : public Drafter {
   FeatureStore store_;
   Context context_;
   size_t max_length_;        // tokens of the longest sequence
+  int64_t vocab_size_;       // ids that may be drafted
+  int64_t row_of_logits_;    // logits of a row
   BackendRows page_states_;  // [pages, state_size]: the state of the last entry of each full page
   int level_ = 0;            // level of the current pass
+  DeviceGrowth device_growth_;
+  bool has_device_form_;
+  DeviceBackend* device_ = nullptr;     // the backend, from DeviceDraft::reserve() on
+  std::optional<DeviceChains> chains_;  // as device_
+  int device_levels_ = 0;               // of the deepest chain
   // Scratch of one call.
   std::vector<DraftRequest> requests_;  // limited to the depth that the head can draft
   BackendRows inputs_;                  // [rows, row_size or state_size]
@@ -121,7 +140,11 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
              CachedGrowth::kMaxUncached + 1),
       context_(CachedGrowth::max_rows(options, context)),
       max_length_(static_cast<size_t>(context.context)),
+      vocab_size_(context.vocab_size),
+      row_of_logits_(context.target->config().vocab_size),
       page_states_(backend_),
+      device_growth_(options),
+      has_device_form_(device_growth_.makes_chains() && head_->can_be_recorded()),
       inputs_(backend_),
       carried_(backend_),
       entry_states_(backend_) {
@@ -347,6 +370,101 @@ FloatAddress RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows>
     input = input + std::ssize(parents) * state_size();
   }
   return inputs_.data();
+}
+
+Status RecurrentDrafter::reserve(const Shape& shape) {
+  device_ = dynamic_cast<DeviceBackend*>(&backend_);
+  if (device_ == nullptr) return usage_error("the head is not on a device");
+  device_levels_ = shape.max_levels;
+  chains_.emplace(*device_,
+                  DeviceChains::Network{.vocab_size = vocab_size_,
+                                        .row_size = row_of_logits_,
+                                        .page_size = growth_.cache().shape().page_size,
+                                        .feature_page_size = store_.page_size()},
+                  shape);
+  return {};
+}
+
+bool RecurrentDrafter::takes(const DraftRequest& request) const {
+  return device_growth_.takes(request) && request.max_draft_len <= head_->max_draft_len();
+}
+
+bool RecurrentDrafter::start(std::span<const Row> rows) {
+  const auto find = [&](const Row& row) {
+    const auto found = sequences_.find(row.request.sequence);
+    return found == sequences_.end() || row.request.max_draft_len == 0 ? nullptr : &found->second;
+  };
+  for (const Row& row : rows) {
+    if (Sequence* sequence = find(row)) read(*sequence);
+  }
+  finish_reading();
+  std::vector<DeviceChains::Row> of_rows(rows.size());
+  std::vector<SamplingParams> samplings(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const DraftRequest& request = rows[i].request;
+    if (request.max_draft_len == 0) continue;
+    Sequence* sequence = find(rows[i]);
+    if (sequence == nullptr || !stage(*sequence, rows[i])) return false;
+    samplings[i] = device_growth_.sampling_of(request);
+    of_rows[i] = {.pages = {sequence->kv.pages()},
+                  .features = {sequence->waiting.rows.pages(), sequence->waiting.first},
+                  .choice = {&samplings[i], request.sample_index}};
+  }
+  chains_->start(of_rows);
+  return true;
+}
+
+// The features of the token before the pending one wait, and no others.
+bool RecurrentDrafter::stage(Sequence& sequence, const Row& row) {
+  sequence.staged.reset();
+  const bool is_up_to_date = sequence.waiting.is_complete && waiting_of(sequence) == 1 &&
+                             sequence.kv.length() + 2 == std::ssize(row.request.tokens);
+  if (!is_up_to_date) return false;
+  auto staged = growth_.cache().stage(sequence.kv, row.entries + 1);
+  sequence.kept = store_.stage(sequence.waiting, row.entries);
+  if (!staged.ok() || !sequence.kept) return false;
+  sequence.staged = std::move(*staged);
+  return true;
+}
+
+void RecurrentDrafter::record(const simt::Chains& chains, DeviceList& list) {
+  const int64_t states = int64_t{chains.sequences} * state_size();
+  const auto gather = [&](int64_t rows) {
+    inputs_.reserve(rows, std::max(row_size(), state_size()));
+    store_.record_gather(rows, inputs_.data());
+  };
+  const auto forward = [&](const ForwardBatch& batch, bool is_first) {
+    const RecurrentHead::Output output = head_->forward(
+        {.batch = &batch, .cache = &growth_.cache(), .level = is_first ? 0 : 1, .inputs = inputs_.data()});
+    backend_.copy_strided({output.states, 0, inputs_.data(), 0, 1, states});
+    return output.logit_rows;
+  };
+  chains_->record(chains, list, {.forward = forward, .gather = gather});
+}
+
+void RecurrentDrafter::record_after_target(const simt::Chains& chains, FloatAddress features,
+                                           DeviceList& list) {
+  chains_->record_features(chains, list, [&](int64_t rows) { store_.record_keep(features, rows); });
+}
+
+// Entries are certain before the pending token of the last step, which is at most a chain and a token back;
+// the features of all tokens before the pending one are there.
+void RecurrentDrafter::finish(uint64_t id, std::span<const TokenId> tokens) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  Sequence& sequence = found->second;
+  const auto commit = [&](std::optional<KvTransaction>& staged, int64_t first, int64_t end) {
+    if (!staged) return;
+    std::vector<int> path(static_cast<size_t>(std::max<int64_t>(0, end - first)));
+    std::iota(path.begin(), path.end(), 0);
+    staged->commit(path,
+                   path.empty() ? tokens.first(0) : tokens.subspan(static_cast<size_t>(first), path.size()));
+    staged.reset();
+  };
+  const int64_t pending = std::ssize(tokens) - 1, entries = sequence.kv.length();
+  commit(sequence.staged, entries + 1, pending - device_levels_);
+  commit(sequence.kept, sequence.waiting.end(), pending);
+  store_.drop(sequence.waiting, sequence.kv.length());
 }
 
 Result<std::unique_ptr<RecurrentHead>> load_recurrent(const HeadFile& file, const SpeculativeOptions& options,

@@ -78,8 +78,8 @@ bool DeviceStage::takes(const StepReport& report) const {
   const bool drafts = report.drafting > 0;
   // Shares of the rows would change where a sequence drafts no more.
   if (drafts && parts_.scheduler->draft_rows() / sequences < levels_) return false;
-  return drafter.features.count() == 0 && drafter.states.size == 0 &&
-         sequences <= parts_.device_loop->max_sequences(drafts) &&
+  const bool has_readers = drafter.features.count() > 0 || drafter.states.size > 0;
+  return (drafts || !has_readers) && sequences <= parts_.device_loop->max_sequences(drafts) &&
          std::ranges::all_of(report.sequences, [&](const SequenceStep& step) {
            return is_chosen_there(step) && (never_drafts(step, sequences) || drafts_there(step));
          });

@@ -199,7 +199,9 @@ void DeviceBackend::add_table_rows(const TableRows& args) {
   host_.add_table_rows(rows);
 }
 
+// Tables that recorded passes read are embeddings.
 void DeviceBackend::look_up(const PackedMatrix& table, std::span<const int32_t> rows, FloatAddress y) {
+  if (ops_.records()) return ops_.look_up(table, rows, 1.0F, y);
   OnHost copies(*this);
   host_.look_up(table, rows, copies.result(y, std::ssize(rows) * table.k));
 }

@@ -6,6 +6,7 @@
 
 #include "device/device_list.h"
 #include "device_kernels/choice/chains.h"
+#include "models/backend/float_address.h"
 #include "outrider/drafter.h"
 
 namespace outrider {
@@ -18,6 +19,7 @@ class DeviceDraft {
 
   struct Shape {
     int64_t max_sequences = 0;
+    int max_levels = 0;
     int64_t max_length = 0;  // tokens of a sequence
   };
   // Makes room on the device, once. Error: the drafter's network cannot be recorded. Throws std::bad_alloc.
@@ -37,6 +39,10 @@ class DeviceDraft {
   // Appends to a list what drafts a chain for each sequence, at most `levels` deep. Sequences are numbered as
   // in start().
   virtual void record(const simt::Chains& chains, DeviceList& list) = 0;
+  // Appends what keeps the target's features for the next chain, after its pass over all pending tokens, all
+  // first drafts and so on. features: [(levels + 1) * sequences, numbers of a token].
+  virtual void record_after_target(const simt::Chains& /*chains*/, FloatAddress /*features*/,
+                                   DeviceList& /*list*/) {}
   // Changes whenever a list recorded before may name memory that is gone.
   virtual int64_t moves() const = 0;
   // The run is over. tokens: the text of the sequence, with what it has got; empty: nothing counts.

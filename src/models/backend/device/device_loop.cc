@@ -30,8 +30,8 @@ DeviceLoop::Block::Block(int64_t sequences, int levels)
       positions(pending + sequences),
       remaining(positions + sequences),
       limits(remaining + sequences),
-      before(limits + sequences),
-      drafted(before + sequences),
+      accepted(limits + sequences),
+      drafted(accepted + sequences),
       tokens(drafted + sequences),
       stops(tokens + levels * sequences),
       words(stops + 2 * kStopsOfRow * sequences),
@@ -48,7 +48,7 @@ DeviceLoop::DeviceLoop(DeviceBackend& backend, Model& model, KvCache& cache, con
       block_(backend.launcher().device(), at_.count),
       rows_(backend.launcher().device(), {.rows = shape.max_rows,
                                           .sequences = shape.max_rows,
-                                          .max_length = shape.max_length + shape.max_steps,
+                                          .max_length = shape.max_length + shape.max_steps + shape.max_levels,
                                           .page_size = cache.shape().page_size}),
       chooser_(
           backend.launcher().device(),
@@ -75,8 +75,9 @@ Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cach
   try {
     std::unique_ptr<DeviceLoop> loop(new DeviceLoop(*backend, model, cache, shape, draft));
     if (draft != nullptr) {
-      OUTRIDER_RETURN_IF_ERROR(
-          draft->reserve({.max_sequences = loop->max_sequences(true), .max_length = shape.max_length}));
+      OUTRIDER_RETURN_IF_ERROR(draft->reserve({.max_sequences = loop->max_sequences(true),
+                                               .max_levels = shape.max_levels,
+                                               .max_length = shape.max_length}));
     }
     OUTRIDER_RETURN_IF_ERROR(loop->ready({1, shape.max_levels}));
     return loop;
@@ -95,7 +96,7 @@ simt::Chains DeviceLoop::chains(const Key& key) const {
           .positions = numbers(at_.positions, sequences),
           .remaining = numbers(at_.remaining, sequences),
           .limits = numbers(at_.limits, sequences),
-          .before = numbers(at_.before, sequences),
+          .accepted = numbers(at_.accepted, sequences),
           .drafted = numbers(at_.drafted, sequences),
           .tokens = numbers(at_.tokens, levels * sequences),
           .sequences = static_cast<int>(sequences),
@@ -111,6 +112,10 @@ DeviceList DeviceLoop::record_body(const Key& key) {
   Launcher& launcher = backend_.launcher();
   launcher.launch(KernelName::kPlaceChains, simt::PlaceChainsArgs{chains, rows_.view()}, {});
   model_.forward(batch_of_rows(rows, rows), cache_);
+  if (chains.levels > 0) {
+    draft_->record_after_target(chains, model_.feature_rows(), body);
+    backend_.record(&rows_.recorded(), &body);
+  }
   chooser_.choose(launcher, model_.logit_rows(), rows_.places(), rows);
   const int64_t step_words = (simt::kStepWords + chains.levels) * key.first;
   launcher.launch(KernelName::kNextStep,
@@ -163,7 +168,6 @@ std::vector<int> DeviceLoop::block_of(std::span<const Row> rows, int steps) cons
     put(at_.positions, row, of.kv->length());
     put(at_.remaining, row, of.remaining);
     put(at_.limits, row, of.max_draft_len);
-    put(at_.before, row, -1);
     for (const TokenId stop : of.stops.first(std::min(of.stops.size(), size_t{kStopsOfRow}))) {
       put(at_.stops, stops++, row);
       put(at_.stops, stops++, stop);
@@ -196,9 +200,9 @@ void DeviceLoop::start(std::span<const Row> rows, int steps) {
   const Status status = ready(run_);
   OUTRIDER_CHECK(status.ok());  // the device takes lists, as one of them has shown
   set_choices(rows);
-  std::vector<const KvSequence*> sequences;
-  for (const Row& row : rows) sequences.push_back(row.kv);
-  rows_.set_pages(sequences);
+  std::vector<DevicePassRows::Pages> pages;
+  for (const Row& row : rows) pages.push_back({row.kv->pages()});
+  rows_.set_pages(pages);
   block_.write(block_of(rows, steps));
   auto* words = reinterpret_cast<int*>(ring_.host);
   for (int i = 0; i < simt::kRingWords; ++i) std::atomic_ref(words[i]).store(0, std::memory_order_release);
@@ -216,7 +220,8 @@ std::span<const DeviceLoop::Outcome> DeviceLoop::outcomes_of(int step) {
     if (word(simt::kHasEnded) != 0 && word(simt::kStepsDone) <= step) return {};
     std::this_thread::yield();
   }
-  const auto [sequences, levels] = run_;
+  const int64_t sequences = run_.first;
+  const int levels = run_.second;
   const int64_t step_words = (simt::kStepWords + levels) * sequences;
   const int* words = reinterpret_cast<const int*>(ring_.host) + simt::kRingWords + step * step_words;
   for (int64_t row = 0; row < used_rows_; ++row) {

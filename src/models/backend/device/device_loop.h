@@ -84,7 +84,7 @@ class DeviceLoop {
   // Where the numbers begin in the block that start() writes.
   struct Block {
     Block(int64_t sequences, int levels);
-    int64_t pending, positions, remaining, limits, before, drafted, tokens, stops, words, count;
+    int64_t pending, positions, remaining, limits, accepted, drafted, tokens, stops, words, count;
   };
   simt::Rows<int> numbers(int64_t begin, int64_t count) const;
   std::vector<int> block_of(std::span<const Row> rows, int steps) const;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kv/device_pages.h"
@@ -194,6 +196,7 @@ class DeviceOps {
   void look_up_plain(const UploadedTable& table, KernelName kernel, const simt::LookedUp& of);
   void look_up_codes(const UploadedTable& table, const simt::LookedUp& of);
 
+  simt::List<int> column_places(std::vector<int> places);
   // The rotations of every position.
   simt::List<float> all_rotations(const RotaryEmbedding& embedding);
   void rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places, int64_t heads);
@@ -229,6 +232,8 @@ class DeviceOps {
   DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
   DeviceBuffer cut_outputs_;            // [rows, n] of this shard
   std::vector<float> own_, exchanged_;  // numbers on their way to and from other ranks
+  using KeptPlaces = std::pair<std::vector<int>, DeviceNumbers<int>>;
+  std::deque<KeptPlaces> kept_places_;  // of columns in recorded passes
   UploadedList<float> rotations_, factors_;
   UploadedList<int> tokens_, slots_, entries_, pages_, tails_, listed_rows_, column_places_;
 };

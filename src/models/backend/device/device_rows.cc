@@ -117,6 +117,16 @@ void DeviceOps::average(const LayerBackend::Means& args) {
               args.rows, args.dim);
 }
 
+// Recorded passes name lists that stay.
+simt::List<int> DeviceOps::column_places(std::vector<int> places) {
+  if (!records()) return column_places_.view(std::move(places));
+  const auto found = std::ranges::find(kept_places_, places, &KeptPlaces::first);
+  if (found != kept_places_.end()) return found->second.list();
+  DeviceNumbers<int> numbers(device(), std::ssize(places));
+  numbers.write(places);
+  return kept_places_.emplace_back(std::move(places), std::move(numbers)).second.list();
+}
+
 void DeviceOps::place_columns(const LayerBackend::Columns& args, FloatAddress base) {
   std::vector<int> places(static_cast<size_t>(args.width), -1);
   for (int64_t i = 0; i < args.count; ++i) {
@@ -127,7 +137,7 @@ void DeviceOps::place_columns(const LayerBackend::Columns& args, FloatAddress ba
       KernelName::kPlaceColumns,
       simt::ColumnsArgs{.x = rows_at<const float>(args.x, args.rows * args.count),
                         .base = base ? rows_at<const float>(base, args.width) : simt::Rows<const float>{},
-                        .places = column_places_.view(std::move(places)),
+                        .places = column_places(std::move(places)),
                         .y = rows_at<float>(args.y, args.rows * args.width),
                         .rows = static_cast<int>(args.rows),
                         .count = static_cast<int>(args.count),
@@ -160,7 +170,8 @@ void DeviceOps::read_cached(const LayerBackend::Entries& entries, FloatAddress y
   const KvHeads heads = shape.heads(entries.layers.begin);
   const int64_t parts = shape.values_are_keys ? 1 : 2, of_layer = parts * heads.count * heads.dim;
   const int64_t layers = entries.layers.end - entries.layers.begin, rows = std::ssize(entries.slots);
-  const simt::List<int> slots = listed_rows_.view({entries.slots.begin(), entries.slots.end()});
+  const simt::List<int> slots = records() ? simt::List<int>{recorded_->slots.data, rows}
+                                          : listed_rows_.view({entries.slots.begin(), entries.slots.end()});
   for (int64_t i = 0; i < layers * parts; ++i) {
     const int64_t layer = entries.layers.begin + i / parts;
     const DeviceAddress at = i % parts == 0 ? pages.keys(layer) : pages.values(layer);

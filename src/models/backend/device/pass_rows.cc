@@ -51,20 +51,21 @@ simt::PassRows DevicePassRows::view() const {
           .entries = entries_.rows(),
           .pages = pages_.list(),
           .page_size = shape_.page_size,
-          .pages_of_sequence = static_cast<int>(pages_of_sequence_)};
+          .pages_of_sequence = static_cast<int>(pages_of_sequence_),
+          .lag = shape_.lag};
 }
 
 simt::Rows<const int> DevicePassRows::places() const {
   return rows_at<const int>(places_.address(), places_.count());
 }
 
-void DevicePassRows::set_pages(std::span<const KvSequence* const> sequences) {
+void DevicePassRows::set_pages(std::span<const Pages> sequences) {
   std::vector<int> pages(static_cast<size_t>(pages_.count()), -1);
   for (int64_t i = 0; i < std::ssize(sequences); ++i) {
-    const KvSequence* sequence = sequences[static_cast<size_t>(i)];
-    if (sequence == nullptr) continue;
-    OUTRIDER_CHECK(std::ssize(sequence->pages()) <= pages_of_sequence_);
-    std::ranges::copy(sequence->pages(), pages.begin() + i * pages_of_sequence_);
+    const auto& [numbers, entry] = sequences[static_cast<size_t>(i)];
+    const int64_t first = entry / shape_.page_size;
+    OUTRIDER_CHECK(first + std::ssize(numbers) <= pages_of_sequence_);
+    std::ranges::copy(numbers, pages.begin() + i * pages_of_sequence_ + first);
   }
   pages_.write(pages);
 }

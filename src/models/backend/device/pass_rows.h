@@ -23,14 +23,19 @@ class DevicePassRows {
     int64_t sequences = 0;
     int64_t max_length = 0;  // entries of a sequence
     int page_size = 1;
+    int lag = 0;  // see simt::PassRows
   };
   DevicePassRows(Device& device, const Shape& shape);
 
   const RecordedRows& recorded() const { return recorded_; }
   simt::PassRows view() const;
   simt::Rows<const int> places() const;
-  // The pages of the first sequences, with staged ones; null: the sequence has none.
-  void set_pages(std::span<const KvSequence* const> sequences);
+  // The pages of a sequence, the first of them at entry `first`; none: it has no rows.
+  struct Pages {
+    std::span<const int32_t> numbers = {};
+    int64_t first = 0;  // a multiple of the page size
+  };
+  void set_pages(std::span<const Pages> sequences);
 
  private:
   Shape shape_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains that a device drafts and compares are the chains and the verdicts of this machine.
-#include "drafters/model_chains.h"
+// Chains that a device drafts and compares are the chains and the verdicts of
+// this machine.
+#include "drafters/device_chains.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,8 @@ simt::Rows<int> rows_of(std::vector<int>& numbers) { return {numbers.data(), std
 // The state of a loop in this machine's memory, before the end of a step.
 struct Step {
   int sequences, levels;
-  std::vector<int> pending, positions, remaining, limits, before, drafted, tokens, chosen, stops, words, ring;
+  std::vector<int> pending, positions, remaining, limits, accepted, drafted, tokens, chosen, stops, words,
+      ring;
 
   Step(RandomSource& random, int sequences, int levels) : sequences(sequences), levels(levels) {
     for (int i = 0; i < sequences; ++i) {
@@ -33,7 +35,7 @@ struct Step {
       positions.push_back(random.below(100));
       remaining.push_back(random.below(8) == 0 ? 0 : 1 + random.below(9));
       limits.push_back(random.below(levels + 1));
-      before.push_back(random.below(5) - 1);
+      accepted.push_back(random.below(levels + 1));
       drafted.push_back(random.below(std::clamp(std::min(limits[i], remaining[i] - 1), 0, levels) + 1));
     }
     for (int i = 0; i < levels * sequences; ++i) tokens.push_back(random.below(2));
@@ -54,7 +56,7 @@ struct Step {
             .positions = rows_of(positions),
             .remaining = rows_of(remaining),
             .limits = rows_of(limits),
-            .before = rows_of(before),
+            .accepted = rows_of(accepted),
             .drafted = rows_of(drafted),
             .tokens = rows_of(tokens),
             .sequences = sequences,
@@ -105,10 +107,7 @@ void expect_sequence(const Step& before, const Step& after, int sequence) {
   EXPECT_EQ(after.at(after.pending, 0, sequence), verdict.tokens.back());
   EXPECT_EQ(after.at(after.positions, 0, sequence), before.at(before.positions, 0, sequence) + gained);
   EXPECT_EQ(after.at(after.remaining, 0, sequence), before.at(before.remaining, 0, sequence) - gained);
-  EXPECT_EQ(after.at(after.drafted, 0, sequence), 0);
-  const bool is_whole = drafted > 0 && gained == drafted + 1;
-  EXPECT_EQ(after.at(after.before, 0, sequence),
-            is_whole ? before.at(before.tokens, drafted - 1, sequence) : -1);
+  EXPECT_EQ(after.at(after.accepted, 0, sequence), gained - 1);
 }
 
 // Whether the loop ends after the step.

@@ -80,8 +80,8 @@ struct EngineOptions {
   // The first layers of which the processor has the experts. Unset: as few as the device has memory for.
   std::optional<int> cpu_experts;
   static constexpr int kAllLayers = -1;  // as a value of these two
-  // Steps of plain decoding that a device makes one after the other, without waiting for this machine; 0: it
-  // waits after every pass.
+  // Steps that a device makes one after the other without waiting for this machine, plain ones or with chains
+  // of a drafter that can draft there; 0: it waits after every pass.
   int device_steps = 8;
   std::string kernels;  // name of a kernel table; empty: the fastest that the device has the bits of
   int threads = 0;      // 0: one per core, shared by ranks of one machine

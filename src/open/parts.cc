@@ -351,6 +351,7 @@ void open_device_loop(EngineParts& parts) {
     shape.max_levels = levels;
     shape.max_rows = std::min(options.max_batch * (levels + 1), kMostRows);
     auto drafting = DeviceLoop::make(*parts.target, *parts.cache, shape, draft);
+    if (!drafting.ok()) log_info("steps with drafts wait for this machine: " + drafting.error().message);
     if (drafting.ok()) loop = std::move(drafting);
   }
   if (loop.ok()) {

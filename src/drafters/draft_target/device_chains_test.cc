@@ -226,9 +226,23 @@ TEST(DeviceChains, EveryLaunchIsCompared) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
   EmulatedDevice emulated({});
   ComparedDevice device(emulated);
+  const auto launches = [&] {
+    int64_t sum = 0;
+    for (const auto& [kernel, comparison] : device.comparisons()) sum += comparison.launches;
+    return sum;
+  };
   {
     Runs runs("llama", device, 3);
     runs.run(3, 3, {kLevels, 2, 0});
+    const auto launches_of = [&](int steps, int levels) {
+      const int64_t before = launches();
+      runs.run(steps, steps, {levels, levels, levels});
+      return launches() - before;
+    };
+    launches_of(1, kLevels);  // from here on the entries of one token are missing at the start of a run
+    const int64_t plain = launches_of(2, 0), chains = launches_of(1, kLevels);
+    RecordProperty("launches_of_a_plain_step", std::to_string(plain / 2));
+    RecordProperty("launches_of_a_step_with_chains", std::to_string(launches_of(2, kLevels) - chains));
   }
   for (const char* kernel : {"PlaceChains", "StartChains", "ExtendChains", "NextStep"}) {
     EXPECT_GT(device.comparisons().at(kernel).launches, 0) << kernel;

@@ -110,6 +110,7 @@ bool DeviceStage::start(StepReport& report) {
   for (const SequenceStep& step : report.sequences) draft_.begin(*step.plan.sequence);
   if (report.drafting > 0 && !start_drafts(report)) return false;
   start_loop(report);
+  report.is_decoding &= report.drafting == 0;  // times with drafts say nothing about the target's passes
   done_ = 0;
   runs_ = true;
   return true;

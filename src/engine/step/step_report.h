@@ -67,7 +67,7 @@ struct StepTimes {
 struct StepReport {
   std::span<SequenceStep> sequences = {};  // by seniority
   BatchShape shape = {};                   // what the step computes without drafts
-  bool is_decoding = false;                // no row computes a prompt
+  bool is_decoding = false;                // no row computes a prompt, and no draft takes time in the pass
   int drafting = 0;                        // sequences that drafted
   bool draft_failed = false;               // the drafter returned an error or threw
   int rows = 0;                            // rows of the forward pass

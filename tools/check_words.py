@@ -15,7 +15,7 @@ MAX_SENTENCE_WORDS = 35
 MAX_TITLE = 72
 MAX_README_WORDS = 700
 MAX_PAGE_WORDS = 2500
-MAX_DOCS_WORDS = 34000
+MAX_DOCS_WORDS = 35000
 GENERATED_PAGES = ("docs/reference/options.md", "docs/reference/coming_from.md")
 # Occurrences in 1,000 words of comments, and of documents, at most: the highest rates of four other code bases.
 MAX_RATES = {"those": 0.24, "whose": 0.56, "alone": 0.1, "of its own": 0.05}

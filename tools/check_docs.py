@@ -10,7 +10,7 @@ where `...` stands for any text. A block `python` runs after the ones
 before it, where --python has the package. A page runs in one folder. A
 comment before a block says more:
 
-    <!-- docs: set MODEL=builtin -->       words to replace in all later blocks of the page
+    <!-- docs: set MODEL=builtin -->       words to replace in all later blocks of the page, in quotes with spaces
     <!-- docs: skip REASON -->             the block needs a network, minutes, or what only the reader has
     <!-- docs: needs smollm2 -->           the block is skipped where the default model is not on this machine
     <!-- docs: background -->              a server: it runs until the end of the page, on a free port in place of 8000
@@ -21,6 +21,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -193,7 +194,7 @@ def check_page(path, arguments):
             for block in blocks_of(path.read_text(encoding="utf-8")):
                 for directive, argument in block.directives:
                     if directive == "set":
-                        page.words.update(word.split("=", 1) for word in argument.split())
+                        page.words.update(word.split("=", 1) for word in shlex.split(argument))
                 if block.language not in RUNNABLE:
                     if COMMAND.match(block.text):
                         page.failures.append(f"{name}:{block.line}: commands stand in a block `sh` or `console`")

@@ -44,6 +44,7 @@ def hash_of(outrider, model, table):
         result = json.loads(run.stdout)
         numbers.update(json.dumps(result["logprobs"][1:]).encode())
         tokens += len(result["token_ids"])
+        print(f"{table}: {tokens} of {TOKENS} tokens, so far {numbers.copy().hexdigest()}", file=sys.stderr)
         if tokens >= TOKENS:
             return numbers.hexdigest(), tokens
     sys.exit("check_portable_bits: the licence is too short")

@@ -18,8 +18,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNS = ROOT / "bench" / "runs"
 KEYS = {"machine", "date", "commit", "commands", "columns", "rows"}
-# By words of /proc/cpuinfo that other machines of the table lack. Texts of runs call a machine by this name.
-MACHINES = [("amx_int8", "AMX"), ("avx512_vp2intersect", "Zen 5"), ("avx512_bf16", "Zen 4"), ("avx2", "Zen 3")]
+# By words of /proc/cpuinfo, the first that has all of them. Texts of runs call a machine by this name.
+MACHINES = [({"GenuineIntel", "amx_int8"}, "AMX"), ({"AuthenticAMD", "avx512_vp2intersect"}, "Zen 5"),
+            ({"AuthenticAMD", "avx512_bf16"}, "Zen 4"), ({"AuthenticAMD", "avx2", "vaes"}, "Zen 3")]
 
 
 def read_run(name):
@@ -49,8 +50,12 @@ def table_lines(columns, rows):
 
 
 def this_machine():
+    """Raises SystemExit where the table of machines has no name for this processor."""
     words = set(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
-    return next((name for word, name in MACHINES if word in words), "another machine")
+    for needed, name in MACHINES:
+        if needed <= words:
+            return name
+    sys.exit("run_record: this machine has no name; give it one in bench/run_record.py and docs/reference/performance.md")
 
 
 def write_run(path, columns, rows, commands=None):

@@ -39,15 +39,15 @@ void expect_same_on_device(Numerics numerics, const Variant& variant, const Work
   }
 }
 
-// Drafters, trees, pages and batches take turns.
-TEST(EmulatedDeviceRuns, EveryDrafter) {
-  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
-  Workload workload{.prompts = mixed_prompts(4), .max_tokens = 12, .logprobs = 2};
+// Drafters, trees, pages and batches take turns, and so do layers of the target on the device; none: all are.
+void expect_every_drafter(Workload workload, const std::vector<int>& gpu_layers) {
   size_t turn = 0;
   for (const std::string& drafter : drafters()) {
     workload.sampling.temperature = turn % 2 == 0 ? 0.7F : 0.0F;
     const std::string shape = shapes()[turn % 3 == 0 ? 4 : 0];  // a dynamic tree, or a chain
-    expect_same_on_device({.weights = WeightPrecision::kQ4},
+    Numerics numerics{.weights = WeightPrecision::kQ4};
+    if (!gpu_layers.empty()) numerics.gpu_layers = gpu_layers[turn % gpu_layers.size()];
+    expect_same_on_device(numerics,
                           {.speculative = drafter + "," + shape,
                            .page_size = turn % 2 == 0 ? 1 : 16,
                            .batch = 1 + static_cast<int>(turn % 3),
@@ -56,6 +56,11 @@ TEST(EmulatedDeviceRuns, EveryDrafter) {
     if (testing::Test::HasFailure()) return;
     ++turn;
   }
+}
+
+TEST(EmulatedDeviceRuns, EveryDrafter) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  expect_every_drafter({.prompts = mixed_prompts(4), .max_tokens = 12, .logprobs = 2}, {});
 }
 
 // The built-in model in each type that options name, and random models in each type of files.
@@ -178,20 +183,7 @@ std::vector<Completion> run_with_adapters(const Numerics& numerics) {
 // The processor has the first layers of the target, and drafters are on the device.
 TEST(SplitTargetRuns, EveryDrafter) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
-  Workload workload{.prompts = mixed_prompts(3), .max_tokens = 10, .logprobs = 2};
-  size_t turn = 0;
-  for (const std::string& drafter : drafters()) {
-    workload.sampling.temperature = turn % 2 == 0 ? 0.7F : 0.0F;
-    const std::string shape = shapes()[turn % 3 == 0 ? 4 : 0];  // a dynamic tree, or a chain
-    expect_same_on_device({.weights = WeightPrecision::kQ4, .gpu_layers = 1 + static_cast<int>(turn % 4)},
-                          {.speculative = drafter + "," + shape,
-                           .page_size = turn % 2 == 0 ? 1 : 16,
-                           .batch = 1 + static_cast<int>(turn % 3),
-                           .prefill_chunk = 7},
-                          workload);
-    if (testing::Test::HasFailure()) return;
-    ++turn;
-  }
+  expect_every_drafter({.prompts = mixed_prompts(3), .max_tokens = 10, .logprobs = 2}, {1, 2, 3, 4});
 }
 
 TEST(SplitTargetRuns, EveryKindOfLayer) {

@@ -63,6 +63,15 @@ Two exp2_roughly(Two x) {
   return (Two)((TwoBits)sum + ((TwoBits)shifted << 52));
 }
 
+// exp((logit - largest) / temperature) of two logits.
+Two terms(const float* two, double largest, double temperature) {
+  constexpr double kMin = -1000;  // also the value for NaN
+  TwoFloats logit;
+  std::memcpy(&logit, two, sizeof(logit));
+  const Two x = (__builtin_convertvector(logit, Two) - largest) * (1.4426950408889634 / temperature);
+  return exp2_roughly(x > kMin ? x : Two{kMin, kMin});
+}
+
 }  // namespace
 
 LargestLogit largest_logit(std::span<const float> logits) {
@@ -110,28 +119,28 @@ void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& f
   cut();
 }
 
+// Every kSumPart tokens are added up in kSumChains chains, which are then added to one another, the nearest
+// last; parts are added in order. This is also a device's order (device_kernels/choice/first_tokens.h).
 double exp_sum(std::span<const float> logits, double largest, double temperature) {
-  constexpr double kMin = -1000;  // also the value for NaN
-  const double scale = 1.4426950408889634 / temperature;
-  const auto terms = [&](const float* two) {
-    TwoFloats logit;
-    std::memcpy(&logit, two, sizeof(logit));
-    const Two x = (__builtin_convertvector(logit, Two) - largest) * scale;
-    return exp2_roughly(x > kMin ? x : Two{kMin, kMin});
-  };
-  Two even = {0, 0};
-  Two odd = {0, 0};
-  const float* at = logits.data();
-  const float* end = at + logits.size() / 4 * 4;
-  for (; at != end; at += 4) {
-    even += terms(at);
-    odd += terms(at + 2);
+  constexpr size_t kSumPart = 1024, kSumChains = 32;
+  double total = 0;
+  for (size_t begin = 0; begin < logits.size(); begin += kSumPart) {
+    const auto part = logits.subspan(begin, std::min(kSumPart, logits.size() - begin));
+    Two chains[kSumChains / 2] = {};
+    size_t i = 0;
+    for (; i + kSumChains <= part.size(); i += kSumChains) {
+      for (size_t two = 0; two < kSumChains / 2; ++two)
+        chains[two] += terms(part.data() + i + 2 * two, largest, temperature);
+    }
+    for (size_t chain = 0; i < part.size(); ++i, ++chain) {
+      const float pair[2] = {part[i], kNothing};
+      chains[chain / 2][chain % 2] += terms(pair, largest, temperature)[0];
+    }
+    for (size_t apart = kSumChains / 4; apart > 0; apart /= 2)
+      for (size_t two = 0; two < apart; ++two) chains[two] += chains[two + apart];
+    total += chains[0][0] + chains[0][1];
   }
-  float last[4] = {kNothing, kNothing, kNothing, kNothing};
-  std::copy(end, logits.data() + logits.size(), last);
-  even += terms(last);
-  odd += terms(last + 2);
-  return even[0] + even[1] + odd[0] + odd[1];
+  return total;
 }
 
 }  // namespace outrider

@@ -18,14 +18,14 @@ import sys
 MAX_REGISTERS = 128  # of 256 threads: two blocks fit a multiprocessor
 MAX_CUBIN_BYTES = 12 << 20
 SKIPPED = 77
-ROUNDED = re.compile(r"^(?:add|sub|mul|fma|div|sqrt)\.rn\.f32$|^(?:add|sub|mul|div)\.rn\.f64$")
+ROUNDED = re.compile(r"^(?:add|sub|mul|fma|div|sqrt)\.rn\.f32$|^(?:add|sub|mul|div|rcp)\.rn\.f64$")
 EXACT = re.compile(r"^(?:mov|ld|st|selp|setp|abs|neg|testp|copysign|slct|set|shfl)\b.*\.f(?:32|64)$|"
                    r"^cvt\.f64\.f32$|^cvt\.rn\.(?:f32\.f64|f64\.s32|f64\.u64)$|"
                    r"^cvt(?:\.rn)?\.f32\.(?:s32|u32|f16|bf16)$|"
                    r"^cvt\.rni?\.(?:s32|f16|bf16)\.f32$")
-CHOICE = re.compile(r"^(?:max|min)\.f32$")
+CHOICE = re.compile(r"^(?:max|min)\.f(?:32|64)$")
 NAMES_F32 = re.compile(r"\.f32\b|\.f32x2\b|\.f64\b")
-CONSTANT = re.compile(r"\b0[fF][0-9A-Fa-f]{8}\b")
+CONSTANT = re.compile(r"\b0(?:[fF][0-9A-Fa-f]{8}|[dD][0-9A-Fa-f]{16})\b")
 
 
 def instruction_problem(line):

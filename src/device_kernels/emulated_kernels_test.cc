@@ -189,7 +189,8 @@ struct ChoiceCase {
             .rows = kRows,
             .vocab = kVocab,
             .stride = kVocab,
-            .parts = kParts};
+            .parts = kParts,
+            .period = kRows};
   }
 };
 

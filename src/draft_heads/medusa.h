@@ -50,6 +50,8 @@ class MedusaHeads {
   void start(FloatAddress states, int64_t rows);
   // One head's logits of these rows, [rows, vocab_size], valid until the next call. Call it once per head.
   std::span<const float> logits(int64_t head);
+  // The logits of the last call in the memory of the backend.
+  FloatAddress logit_rows() const { return logits_.data(); }
 
  private:
   MedusaHeads(MedusaShape shape, LayerBackend& backend) : shape_(std::move(shape)), backend_(backend) {}

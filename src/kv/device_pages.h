@@ -23,6 +23,8 @@ class DevicePages final : public KvStorage {
   void load(int64_t first_slot, int64_t count, const std::byte* from) override;
   DeviceStates& states() override { return states_; }
 
+  // The memory of all parts, see for_each_part().
+  const DeviceBuffer& memory() const { return memory_; }
   // [page_count * page_size, heads of the layer] head vectors
   DeviceAddress keys(int64_t layer) const { return place({.layer = layer}); }
   DeviceAddress values(int64_t layer) const { return place({.layer = layer, .part = KvPart::kValues}); }

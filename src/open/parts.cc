@@ -345,11 +345,12 @@ void open_device_loop(EngineParts& parts) {
                           .vocab_size = parts.vocab_size,
                           .unused = parts.unused_tokens};
   auto loop = DeviceLoop::make(*parts.target, *parts.cache, shape);
-  const int levels = limits_of(options.speculation).max_draft_len;
+  const DraftLimits limits = limits_of(options.speculation);
   DeviceDraft* const draft = parts.drafter->device_draft();
-  if (loop.ok() && draft != nullptr && levels < kMostRows) {
-    shape.max_levels = levels;
-    shape.max_rows = std::min(options.max_batch * (levels + 1), kMostRows);
+  if (loop.ok() && draft != nullptr && limits.max_nodes < kMostRows) {
+    shape.max_levels = std::min(limits.max_draft_len, limits.max_nodes);
+    shape.max_nodes = limits.max_nodes;
+    shape.max_rows = std::min(options.max_batch * (limits.max_nodes + 1), kMostRows);
     auto drafting = DeviceLoop::make(*parts.target, *parts.cache, shape, draft);
     if (!drafting.ok()) log_info("steps with drafts wait for this machine: " + drafting.error().message);
     if (drafting.ok()) loop = std::move(drafting);

@@ -17,12 +17,12 @@ enum ChoiceMode : int {
 
 inline constexpr int kPartTokens = 1024;  // of a row, for a warp
 
-// Parameters of rows, one after the other.
+// Parameters of rows, one after the other. Row i has the parameters of row i % period.
 struct ChoiceParameters {
-  List<int> modes;         // [rows, 2]: ChoiceMode, top-k (0: all tokens)
-  List<double> limits;     // [rows, 2]: temperature, min-p
-  List<float> steepness;   // [rows, 2]: 1 / temperature, logarithms of weights below which min-p keeps none
-  List<uint64_t> keys;     // [rows]: of the randomness, without position
+  List<int> modes;         // [period, 2]: ChoiceMode, top-k (0: all tokens)
+  List<double> limits;     // [period, 2]: temperature, min-p
+  List<float> steepness;   // [period, 2]: 1 / temperature, logarithms of weights below which min-p keeps none
+  List<uint64_t> keys;     // [period]: of the randomness, without position
   Rows<const int> places;  // [rows]: the positions of the tokens chosen
 };
 
@@ -42,9 +42,16 @@ struct ChoiceArgs {
   int rows;
   int vocab;
   int stride;
-  int parts;  // of kPartTokens
+  int parts;   // of kPartTokens
+  int period;  // see ChoiceParameters
 
-  SIMT int mode(int row) const { return of.modes.load_one(2 * row); }
+  SIMT int mode(int row) const { return of.modes.load_one(2 * (row % period)); }
+  SIMT int top_k(int row) const { return of.modes.load_one(2 * (row % period) + 1); }
+  SIMT double temperature(int row) const { return of.limits.load_one(2 * (row % period)); }
+  SIMT double min_p(int row) const { return of.limits.load_one(2 * (row % period) + 1); }
+  SIMT float per_temperature(int row) const { return of.steepness.load_one(2 * (row % period)); }
+  SIMT float depth(int row) const { return of.steepness.load_one(2 * (row % period) + 1); }
+  SIMT uint64_t key(int row) const { return of.keys.load_one(row % period); }
 };
 
 // A number and a token of each lane.

@@ -26,10 +26,10 @@ SIMT_PART KeptRow kept_row(const Block& block, const ChoiceArgs& args, int row) 
   const int begin = block.warp() * slice, end = begin + slice;
   return {.logits = args.logits.from(static_cast<int64_t>(row) * args.stride),
           .largest = largest_of_row(args, row),
-          .temperature = args.of.limits.load_one(2 * row),
-          .min_p = args.of.limits.load_one(2 * row + 1),
-          .per_temperature = args.of.steepness.load_one(2 * row),
-          .depth = args.of.steepness.load_one(2 * row + 1),
+          .temperature = args.temperature(row),
+          .min_p = args.min_p(row),
+          .per_temperature = args.per_temperature(row),
+          .depth = args.depth(row),
           .begin = begin < args.vocab ? begin : args.vocab,
           .end = end < args.vocab ? end : args.vocab};
 }
@@ -150,7 +150,7 @@ SIMT void keep_likeliest(const Block& block, const ChoiceArgs& args) {
   block.wait_for_previous();
   if (args.mode(row) != kRaceOfKept) return;
   const KeptRow of = kept_row(block, args, row);
-  const TopK top = find_top_k(block, of, args.of.modes.load_one(2 * row + 1));
+  const TopK top = find_top_k(block, of, args.top_k(row));
   Ints at_threshold(0), kept(0);
   for (int first = of.begin; first < of.end; first += kWarp) {
     const Floats logits = logits_at(of, first);

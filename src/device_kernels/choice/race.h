@@ -41,7 +41,7 @@ struct Runners {
 SIMT uint64_t noise_of(const ChoiceArgs& args, int row) {
   constexpr uint64_t kPurpose = 1;  // RandomPurpose::kToken
   const auto place = static_cast<uint64_t>(args.of.places.load_one(row));
-  return mix64(mix64(args.of.keys.load_one(row) ^ place) ^ kPurpose);
+  return mix64(mix64(args.key(row) ^ place) ^ kPurpose);
 }
 
 SIMT Doubles times_of(const Runners& of, Longs bits, Floats logits) {
@@ -112,8 +112,8 @@ SIMT void race_tokens(const Block& block, const ChoiceArgs& args) {
   const int begin = item % args.parts * kPartTokens, end = begin + kPartTokens;
   const Runners of{.logits = args.logits.from(static_cast<int64_t>(row) * args.stride),
                    .largest = largest_of_row(args, row),
-                   .temperature = args.of.limits.load_one(2 * row),
-                   .per_temperature = args.of.steepness.load_one(2 * row),
+                   .temperature = args.temperature(row),
+                   .per_temperature = args.per_temperature(row),
                    .noise = noise_of(args, row),
                    .begin = begin,
                    .end = end < all ? end : all};

@@ -14,7 +14,7 @@
 #include "config/methods.h"
 #include "draft_heads/vocabulary/token_map.h"
 #include "drafters/cached_growth.h"
-#include "drafters/device_chains.h"
+#include "drafters/device_trees.h"
 #include "drafters/draft_target/partial_output.h"
 #include "drafters/draft_target/string_match.h"
 #include "drafters/draft_target/text_trees.h"
@@ -55,7 +55,7 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk),
         device_growth_(options),
-        has_device_form_(device_growth_.makes_chains() && !draft_.bridge && !draft_.output && !draft_.mask &&
+        has_device_form_(device_growth_.is_possible() && !draft_.bridge && !draft_.output && !draft_.mask &&
                          own_.size >= context.vocab_size) {
     if (draft_.strings) text_trees_.emplace(*draft_.strings, *draft_.bridge);
     const ModelFile* file =
@@ -85,8 +85,10 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
  private:
   Status reserve(const Shape& shape) override;
   bool takes(const DraftRequest& request) const override { return device_growth_.takes(request); }
+  bool has_branches() const override { return device_growth_.has_branches(); }
   bool start(std::span<const Row> rows) override;
-  void record(const simt::Chains& chains, DeviceList& list) override;
+  void record(const simt::Trees& trees, DeviceList& list) override;
+  void record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) override;
   int64_t moves() const override { return backend_->moves(); }
   void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
 
@@ -112,9 +114,10 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
   int prefill_chunk_;
   DeviceGrowth device_growth_;
   bool has_device_form_;
-  DeviceBackend* backend_ = nullptr;    // of the draft model; from DeviceDraft::reserve() on
-  std::optional<DeviceChains> chains_;  // as backend_
-  std::vector<int> path_;               // scratch of commit() and compute()
+  DeviceBackend* backend_ = nullptr;         // of the draft model; from DeviceDraft::reserve() on
+  std::optional<DeviceTrees> device_trees_;  // as backend_
+  std::optional<EntryMoves> moves_;          // as backend_
+  std::vector<int> path_;                    // scratch of commit() and compute()
   std::unordered_map<uint64_t, VocabularyBridge::Text> texts_;  // where there is a bridge
   std::unordered_map<uint64_t, DraftSequence> sequences_;       // destroyed before the cache of their pages
 };
@@ -204,23 +207,28 @@ Status DraftTargetDrafter::reserve(const Shape& shape) {
   const ModelConfig& config = draft_.model->config();
   if (const std::string part = part_without_loops(config); !part.empty())
     return usage_error("the draft model has " + part);
-  chains_.emplace(*backend_,
-                  DeviceChains::Network{.vocab_size = shared_.size,
-                                        .row_size = config.vocab_size,
-                                        .page_size = growth_.cache().shape().page_size},
-                  shape);
+  device_trees_.emplace(*backend_,
+                        DeviceTrees::Network{.vocab_size = shared_.size,
+                                             .row_size = config.vocab_size,
+                                             .page_size = growth_.cache().shape().page_size},
+                        device_growth_, shape);
+  moves_.emplace(backend_->launcher().device(), growth_.cache());
   return {};
 }
 
-void DraftTargetDrafter::record(const simt::Chains& chains, DeviceList& list) {
-  chains_->record(chains, list, {.forward = [&](const ForwardBatch& batch, bool) {
-                    draft_.model->forward(batch, growth_.cache());
-                    return draft_.model->logit_rows();
-                  }});
+void DraftTargetDrafter::record(const simt::Trees& trees, DeviceList& list) {
+  device_trees_->record(trees, list, {.forward = [&](const ForwardBatch& batch, int) {
+                          draft_.model->forward(batch, growth_.cache());
+                          return DeviceTrees::Output{.logits = draft_.model->logit_rows()};
+                        }});
+}
+
+void DraftTargetDrafter::record_after_walk(const simt::Trees& trees, FloatAddress, DeviceList& list) {
+  if (has_branches()) device_trees_->record_moves(trees, list, *moves_);
 }
 
 bool DraftTargetDrafter::start(std::span<const Row> rows) {
-  std::vector<DeviceChains::Row> of_rows(rows.size());
+  std::vector<DeviceTrees::Row> of_rows(rows.size());
   std::vector<SamplingParams> samplings(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const DraftRequest& request = rows[i].request;
@@ -230,20 +238,21 @@ bool DraftTargetDrafter::start(std::span<const Row> rows) {
     of_rows[i].pages = {sequences_.at(request.sequence).kv.pages()};
     of_rows[i].choice = {&samplings[i], request.sample_index};
   }
-  chains_->start(of_rows);
+  device_trees_->start(of_rows);
   return true;
 }
 
-// The last pass of a run drafts after all tokens that the sequence may get in it.
+// The last pass of a run drafts after all tokens that the sequence may get in it. The nodes of a tree have
+// entries behind the pending token's.
 bool DraftTargetDrafter::stage(const Row& row) {
   DraftRequest last = row.request;
-  last.max_draft_len += row.entries;
+  last.max_draft_len += row.tokens;
   const std::span<const TokenId> tokens = row.request.tokens;
   DraftSequence* sequence = take_up(last, tokens);
   if (sequence == nullptr) return false;
   const auto uncached = tokens.subspan(static_cast<size_t>(sequence->kv.length()));
   if (!compute(*sequence, uncached.first(uncached.size() - 1))) return false;
-  auto staged = growth_.cache().stage(sequence->kv, row.entries);
+  auto staged = growth_.cache().stage(sequence->kv, row.before_last + 1 + device_growth_.expanded_nodes());
   if (!staged.ok()) return false;
   sequence->staged = std::move(*staged);
   sequence->computed = 0;

@@ -23,6 +23,12 @@ LastStates::Sequence* LastStates::find(const DraftRequest& request) {
   return &found->second;
 }
 
+void LastStates::set(uint64_t sequence, std::vector<float> state, int64_t length) {
+  Sequence& of = sequences_.at(sequence);
+  of.state = std::move(state);
+  of.length = length;
+}
+
 int64_t LastStates::known_tokens(std::span<const TokenId> tokens) {
   return std::max<int64_t>(0, std::ssize(tokens) - 2);
 }

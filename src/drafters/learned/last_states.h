@@ -28,6 +28,9 @@ class LastStates {
   // The request's sequence, or null where the state of the token before the pending one is not known.
   Sequence* find(const DraftRequest& request);
 
+  // The state of a known sequence, after so many tokens.
+  void set(uint64_t sequence, std::vector<float> state, int64_t length);
+
   // Tokens of a prompt that need not be absorbed: the state of the one before the last is.
   static int64_t known_tokens(std::span<const TokenId> tokens);
 

@@ -9,15 +9,17 @@
 #include "base/clock.h"
 #include "config/methods.h"
 #include "draft_heads/medusa.h"
+#include "drafters/device_trees.h"
 #include "drafters/draft_state.h"
 #include "drafters/learned/last_states.h"
+#include "drafters/learned/place_states.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
 
 namespace outrider {
 namespace {
 
-class MedusaDrafter final : public Drafter {
+class MedusaDrafter final : public Drafter, private DeviceDraft {
  public:
   MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const SpeculativeOptions& options,
                 const DrafterContext& context);
@@ -30,8 +32,18 @@ class MedusaDrafter final : public Drafter {
   }
   DrafterMemory memory() const override { return {.weight_bytes = heads_->weight_bytes()}; }
   void end(uint64_t sequence) override { last_states_.end(sequence); }
+  DeviceDraft* device_draft() override { return device_growth_.is_possible() ? this : nullptr; }
 
  private:
+  Status reserve(const Shape& shape) override;
+  bool takes(const DraftRequest& request) const override;
+  bool has_branches() const override { return device_growth_.has_branches(); }
+  bool start(std::span<const Row> rows) override;
+  void record(const simt::Trees& trees, DeviceList& list) override;
+  void record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) override;
+  int64_t moves() const override { return device_->moves(); }
+  void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
+
   // A sequence while its tree grows.
   struct Growing {
     TreeGrowth growth;
@@ -51,6 +63,12 @@ class MedusaDrafter final : public Drafter {
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
   LastStates last_states_;
+  LayerBackend& backend_;
+  DeviceGrowth device_growth_;
+  DeviceBackend* device_ = nullptr;          // the backend, from DeviceDraft::reserve() on
+  std::optional<DeviceTrees> device_trees_;  // as device_
+  std::optional<PlaceStates> places_;        // as device_
+  std::vector<uint64_t> running_;            // the sequences of the run
 };
 
 MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const SpeculativeOptions& options,
@@ -60,7 +78,9 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const Speculati
       growth_(growth_options(options, policy_.get())),
       vocab_(static_cast<size_t>(context.vocab_size)),
       states_(context.target->backend()),
-      last_states_(static_cast<size_t>(context.context)) {
+      last_states_(static_cast<size_t>(context.context)),
+      backend_(context.target->backend()),
+      device_growth_(options) {
   traits_.states = context.states_of(heads_->shape().hidden_size);
   heads_->reserve(context.max_batch);
   states_.reserve(context.max_batch, heads_->shape().hidden_size);
@@ -104,6 +124,69 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
   if (growing.growth.frontier().empty()) return;
   states_.write(sequence->state, static_cast<int64_t>(active_));
   ++active_;
+}
+
+Status MedusaDrafter::reserve(const Shape& shape) {
+  device_ = dynamic_cast<DeviceBackend*>(&backend_);
+  if (device_ == nullptr) return usage_error("the heads are not on a device");
+  device_trees_.emplace(*device_,
+                        DeviceTrees::Network{.vocab_size = static_cast<int64_t>(vocab_),
+                                             .row_size = heads_->shape().vocab_size,
+                                             .feature_page_size = 1,
+                                             .predicts_levels = true},
+                        device_growth_, shape);
+  places_.emplace(device_->launcher().device(), heads_->shape().hidden_size, shape);
+  heads_->reserve(shape.max_sequences);
+  states_.reserve(shape.max_sequences, heads_->shape().hidden_size);
+  return {};
+}
+
+bool MedusaDrafter::takes(const DraftRequest& request) const {
+  return device_growth_.takes(request) && request.max_draft_len <= heads_->shape().head_count;
+}
+
+bool MedusaDrafter::start(std::span<const Row> rows) {
+  running_.clear();
+  std::vector<DeviceTrees::Row> of_rows(rows.size());
+  std::vector<SamplingParams> samplings(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const DraftRequest& request = rows[i].request;
+    running_.push_back(request.sequence);
+    if (request.max_draft_len == 0) continue;
+    const LastStates::Sequence* const sequence = last_states_.find(request);
+    if (sequence == nullptr) return false;
+    const auto index = static_cast<int64_t>(i);
+    places_->start(index, std::ssize(request.tokens), sequence->state);
+    samplings[i] = device_growth_.sampling_of(request);
+    of_rows[i] = {.features = places_->pages(index), .choice = {&samplings[i], request.sample_index}};
+  }
+  device_trees_->start(of_rows);
+  return true;
+}
+
+void MedusaDrafter::record(const simt::Trees& trees, DeviceList& list) {
+  const auto gather = [&](int64_t rows) {
+    places_->record_gather(device_->launcher(), device_trees_->feature_slots(), rows, states_.data());
+  };
+  const auto forward = [&](const ForwardBatch& batch, int level) {
+    if (level == 0) heads_->start(states_.data(), batch.rows());
+    heads_->logits(level);
+    return DeviceTrees::Output{.logits = heads_->logit_rows()};
+  };
+  device_trees_->record(trees, list, {.forward = forward, .gather = gather});
+}
+
+void MedusaDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {
+  device_trees_->record_features(trees, list, [&](int64_t rows) {
+    places_->record_keep(device_->launcher(), device_trees_->kept_slots(), features, rows);
+  });
+}
+
+void MedusaDrafter::finish(uint64_t sequence, std::span<const TokenId> tokens) {
+  const auto found = std::ranges::find(running_, sequence);
+  if (found == running_.end() || tokens.empty()) return;
+  last_states_.set(sequence, places_->state_before(found - running_.begin(), std::ssize(tokens)),
+                   std::ssize(tokens) - 1);
 }
 
 }  // namespace

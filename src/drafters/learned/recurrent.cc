@@ -15,7 +15,7 @@
 #include "draft_heads/mtp/mtp.h"
 #include "draft_heads/recurrent_head.h"
 #include "drafters/cached_growth.h"
-#include "drafters/device_chains.h"
+#include "drafters/device_trees.h"
 #include "drafters/learned/context_pass.h"
 #include "drafters/learned/feature_store.h"
 
@@ -54,9 +54,10 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
  private:
   Status reserve(const Shape& shape) override;
   bool takes(const DraftRequest& request) const override;
+  bool has_branches() const override { return device_growth_.has_branches(); }
   bool start(std::span<const Row> rows) override;
-  void record(const simt::Chains& chains, DeviceList& list) override;
-  void record_after_target(const simt::Chains& chains, FloatAddress features, DeviceList& list) override;
+  void record(const simt::Trees& trees, DeviceList& list) override;
+  void record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) override;
   int64_t moves() const override { return device_->moves(); }
   void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
 
@@ -111,9 +112,9 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
   int level_ = 0;            // level of the current pass
   DeviceGrowth device_growth_;
   bool has_device_form_;
-  DeviceBackend* device_ = nullptr;     // the backend, from DeviceDraft::reserve() on
-  std::optional<DeviceChains> chains_;  // as device_
-  int device_levels_ = 0;               // of the deepest chain
+  DeviceBackend* device_ = nullptr;          // the backend, from DeviceDraft::reserve() on
+  std::optional<DeviceTrees> device_trees_;  // as device_
+  int device_levels_ = 0;                    // of the deepest tree
   // Scratch of one call.
   std::vector<DraftRequest> requests_;  // limited to the depth that the head can draft
   BackendRows inputs_;                  // [rows, row_size or state_size]
@@ -144,7 +145,7 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
       row_of_logits_(context.target->config().vocab_size),
       page_states_(backend_),
       device_growth_(options),
-      has_device_form_(device_growth_.makes_chains() && head_->can_be_recorded()),
+      has_device_form_(device_growth_.is_possible() && head_->can_be_recorded()),
       inputs_(backend_),
       carried_(backend_),
       entry_states_(backend_) {
@@ -376,12 +377,12 @@ Status RecurrentDrafter::reserve(const Shape& shape) {
   device_ = dynamic_cast<DeviceBackend*>(&backend_);
   if (device_ == nullptr) return usage_error("the head is not on a device");
   device_levels_ = shape.max_levels;
-  chains_.emplace(*device_,
-                  DeviceChains::Network{.vocab_size = vocab_size_,
-                                        .row_size = row_of_logits_,
-                                        .page_size = growth_.cache().shape().page_size,
-                                        .feature_page_size = store_.page_size()},
-                  shape);
+  device_trees_.emplace(*device_,
+                        DeviceTrees::Network{.vocab_size = vocab_size_,
+                                             .row_size = row_of_logits_,
+                                             .page_size = growth_.cache().shape().page_size,
+                                             .feature_page_size = store_.page_size()},
+                        device_growth_, shape);
   return {};
 }
 
@@ -398,7 +399,7 @@ bool RecurrentDrafter::start(std::span<const Row> rows) {
     if (Sequence* sequence = find(row)) read(*sequence);
   }
   finish_reading();
-  std::vector<DeviceChains::Row> of_rows(rows.size());
+  std::vector<DeviceTrees::Row> of_rows(rows.size());
   std::vector<SamplingParams> samplings(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const DraftRequest& request = rows[i].request;
@@ -410,7 +411,7 @@ bool RecurrentDrafter::start(std::span<const Row> rows) {
                   .features = {sequence->waiting.rows.pages(), sequence->waiting.first},
                   .choice = {&samplings[i], request.sample_index}};
   }
-  chains_->start(of_rows);
+  device_trees_->start(of_rows);
   return true;
 }
 
@@ -420,31 +421,28 @@ bool RecurrentDrafter::stage(Sequence& sequence, const Row& row) {
   const bool is_up_to_date = sequence.waiting.is_complete && waiting_of(sequence) == 1 &&
                              sequence.kv.length() + 2 == std::ssize(row.request.tokens);
   if (!is_up_to_date) return false;
-  auto staged = growth_.cache().stage(sequence.kv, row.entries + 1);
-  sequence.kept = store_.stage(sequence.waiting, row.entries);
+  auto staged = growth_.cache().stage(sequence.kv, row.before_last + 1 + device_growth_.expanded_nodes());
+  sequence.kept = store_.stage(sequence.waiting, row.tokens);
   if (!staged.ok() || !sequence.kept) return false;
   sequence.staged = std::move(*staged);
   return true;
 }
 
-void RecurrentDrafter::record(const simt::Chains& chains, DeviceList& list) {
-  const int64_t states = int64_t{chains.sequences} * state_size();
-  const auto gather = [&](int64_t rows) {
-    inputs_.reserve(rows, std::max(row_size(), state_size()));
-    store_.record_gather(rows, inputs_.data());
-  };
-  const auto forward = [&](const ForwardBatch& batch, bool is_first) {
+void RecurrentDrafter::record(const simt::Trees& trees, DeviceList& list) {
+  inputs_.reserve(device_trees_->rows_of(trees.sequences), std::max(row_size(), state_size()));
+  const auto gather = [&](int64_t rows) { store_.record_gather(rows, inputs_.data()); };
+  const auto forward = [&](const ForwardBatch& batch, int level) {
     const RecurrentHead::Output output = head_->forward(
-        {.batch = &batch, .cache = &growth_.cache(), .level = is_first ? 0 : 1, .inputs = inputs_.data()});
-    backend_.copy_strided({output.states, 0, inputs_.data(), 0, 1, states});
-    return output.logit_rows;
+        {.batch = &batch, .cache = &growth_.cache(), .level = level, .inputs = inputs_.data()});
+    return DeviceTrees::Output{.logits = output.logit_rows, .states = output.states};
   };
-  chains_->record(chains, list, {.forward = forward, .gather = gather});
+  device_trees_->record(
+      trees, list,
+      {.forward = forward, .gather = gather, .inputs = inputs_.data(), .state_size = state_size()});
 }
 
-void RecurrentDrafter::record_after_target(const simt::Chains& chains, FloatAddress features,
-                                           DeviceList& list) {
-  chains_->record_features(chains, list, [&](int64_t rows) { store_.record_keep(features, rows); });
+void RecurrentDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {
+  device_trees_->record_features(trees, list, [&](int64_t rows) { store_.record_keep(features, rows); });
 }
 
 // Entries are certain before the pending token of the last step, which is at most a chain and a token back;

@@ -28,16 +28,25 @@ bool is_chosen_there(const SequenceStep& step) {
 }
 
 // Tokens that the sequence may get in so many steps.
-int entries_of(const SequenceStep& step, int64_t steps) {
+int tokens_of(const SequenceStep& step, int64_t steps) {
   return static_cast<int>(std::min(steps * (1 + step.plan.max_draft_len), step.plan.sequence->remaining()));
 }
 
-// The verdict of the chain that the device has drafted and compared.
-void verify_chain(SequenceStep& step, const DeviceLoop::Outcome& outcome) {
+// Tokens that it may get before the last of these steps.
+int tokens_before_last(const SequenceStep& step, int64_t steps) {
+  return std::min(tokens_of(step, steps - 1), static_cast<int>(step.plan.sequence->remaining()) - 1);
+}
+
+// Entries that it may write: the tree of the last step follows all tokens before it.
+int entries_of(const SequenceStep& step, int64_t steps) {
+  return tokens_before_last(step, steps) + 1 + step.plan.max_nodes;
+}
+
+// The verdict of the tree that the device has drafted and walked through.
+void verify_tree(SequenceStep& step, const DeviceLoop::Outcome& outcome) {
   Sequence& sequence = *step.plan.sequence;
   step.tree.reset(sequence.tokens().back());
-  int node = 0;
-  for (const TokenId token : outcome.chain) node = step.tree.add(node, token, 1.0);
+  for (const DeviceLoop::Outcome::Node& node : outcome.nodes) step.tree.add(node.parent, node.token);
   step.failed_depth = -1;
   step.is_dead_end = false;
   verify({.tree = &step.tree,
@@ -46,8 +55,10 @@ void verify_chain(SequenceStep& step, const DeviceLoop::Outcome& outcome) {
           .rule = step.rule,
           .randomness = &sequence.randomness,
           .target_token =
-              [&outcome](int node) {
-                return node < outcome.accepted ? outcome.chain[static_cast<size_t>(node)] : outcome.token;
+              [&](int node) {
+                const auto depth = static_cast<size_t>(step.tree.depth(node));
+                return depth < outcome.accepted.size() ? step.tree.token(outcome.accepted[depth])
+                                                       : outcome.token;
               }},
          step.verdict);
 }
@@ -55,11 +66,11 @@ void verify_chain(SequenceStep& step, const DeviceLoop::Outcome& outcome) {
 }  // namespace
 
 DeviceStage::DeviceStage(const StepParts& parts, ReserveStage& reserve, DraftStage& draft)
-    : parts_(parts), reserve_(reserve), draft_(draft), levels_(limits_of(*parts.options).max_draft_len) {}
+    : parts_(parts), reserve_(reserve), draft_(draft), most_(limits_of(*parts.options)) {}
 
 // Whether no step of a run of so many sequences would draft for it.
 bool DeviceStage::never_drafts(const SequenceStep& step, int sequences) const {
-  return levels_ == 0 || !step.plan.sequence->request().speculation.enabled ||
+  return most_.max_draft_len == 0 || !step.plan.sequence->request().speculation.enabled ||
          parts_.speculation_limits->max_draft_len(sequences) == 0;
 }
 
@@ -77,7 +88,7 @@ bool DeviceStage::takes(const StepReport& report) const {
   const auto sequences = static_cast<int>(report.sequences.size());
   const bool drafts = report.drafting > 0;
   // Shares of the rows would change where a sequence drafts no more.
-  if (drafts && parts_.scheduler->draft_rows() / sequences < levels_) return false;
+  if (drafts && parts_.scheduler->draft_rows() / sequences < most_.max_nodes) return false;
   const bool has_readers = drafter.features.count() > 0 || drafter.states.size > 0;
   return (drafts || !has_readers) && sequences <= parts_.device_loop->max_sequences(drafts) &&
          std::ranges::all_of(report.sequences, [&](const SequenceStep& step) {
@@ -120,7 +131,9 @@ bool DeviceStage::start_drafts(const StepReport& report) {
   std::vector<DeviceDraft::Row> rows;
   drafting_.clear();
   for (const SequenceStep& step : report.sequences) {
-    rows.push_back({.request = draft_.request_of(step), .entries = entries_of(step, length_)});
+    rows.push_back({.request = draft_.request_of(step),
+                    .tokens = tokens_of(step, length_),
+                    .before_last = tokens_before_last(step, length_)});
     if (step.plan.max_draft_len > 0) drafting_.push_back(step.plan.sequence);
   }
   if (parts_.device_loop->draft()->start(rows)) return true;
@@ -147,7 +160,9 @@ void DeviceStage::start_loop(StepReport& report) {
                     .choice = {&sequence.request().sampling, sequence.sample_key()},
                     .stops = stops_[i],
                     .remaining = sequence.remaining(),
-                    .max_draft_len = step.plan.max_draft_len});
+                    .max_draft_len = step.plan.max_draft_len,
+                    .max_nodes = step.plan.max_nodes,
+                    .max_children = sequence.request().speculation.max_children});
   }
   parts_.device_loop->start(rows, length_);
 }
@@ -158,6 +173,7 @@ void DeviceStage::plan_next(StepReport& report) {
   for (SequenceStep& step : report.sequences) {
     const auto most = static_cast<int>(step.plan.sequence->remaining() - 1);
     step.plan.max_draft_len = std::min(step.plan.max_draft_len, most);
+    if (step.plan.max_draft_len == 0) step.plan.max_nodes = 0;
     report.drafting += step.drafts() ? 1 : 0;
   }
   if (!drafting_.empty()) reserve_.plan_drafts(report);
@@ -176,7 +192,7 @@ bool DeviceStage::next(StepReport& report) {
   if (done_++ > 0) plan_next(report);
   report.rows = 0;
   for (size_t i = 0; i < report.sequences.size(); ++i) {
-    verify_chain(report.sequences[i], outcomes[i]);
+    verify_tree(report.sequences[i], outcomes[i]);
     report.rows += report.sequences[i].tree.size();
   }
   if (report.drafting > 0) draft_.prune(report.sequences);

@@ -44,7 +44,7 @@ class DeviceStage {
   const StepParts& parts_;
   ReserveStage& reserve_;
   DraftStage& draft_;
-  const int levels_;  // of the deepest chain that the drafter may propose
+  const DraftLimits most_;  // of the largest tree that the drafter may propose
   bool runs_ = false;
   int length_ = 0;  // steps of the run at most
   int done_ = 0;

@@ -79,13 +79,13 @@ void DeviceChooser::set_rows(std::span<const ChoiceRow> rows) {
   keys_.write(keys);
 }
 
-simt::ChoiceArgs DeviceChooser::args(FloatAddress logits, simt::Rows<const int> places, int64_t rows) const {
-  return {.logits = rows_at<const float>(logits.address(), rows * shape_.row_size),
+simt::ChoiceArgs DeviceChooser::args(const Logits& logits) const {
+  return {.logits = rows_at<const float>(logits.numbers.address(), logits.rows * shape_.row_size),
           .of = {.modes = modes_.list(),
                  .limits = limits_.list(),
                  .steepness = steepness_.list(),
                  .keys = keys_.list(),
-                 .places = places},
+                 .places = logits.places},
           .largest = largest_.rows(),
           .largest_tokens = largest_tokens_.rows(),
           .kept = kept_.rows(),
@@ -95,29 +95,34 @@ simt::ChoiceArgs DeviceChooser::args(FloatAddress logits, simt::Rows<const int> 
           .times = times_.rows(),
           .firsts = firsts_.rows(),
           .chosen = chosen_.rows(),
-          .rows = static_cast<int>(rows),
+          .rows = static_cast<int>(logits.rows),
           .vocab = static_cast<int>(shape_.vocab_size),
           .stride = static_cast<int>(shape_.row_size),
-          .parts = static_cast<int>(parts_)};
+          .parts = static_cast<int>(parts_),
+          .period = static_cast<int>(logits.period)};
 }
 
-void DeviceChooser::choose(Launcher& launcher, FloatAddress logits, simt::Rows<const int> places,
-                           int64_t rows) {
-  const simt::ChoiceArgs args = this->args(logits, places, rows);
+simt::ChoiceArgs DeviceChooser::prepare(Launcher& launcher, const Logits& logits) {
+  const simt::ChoiceArgs args = this->args(logits);
   const int64_t unused_parts = (unused_.count() + simt::kWarp - 1) / simt::kWarp;
-  launcher.launch_items(KernelName::kLeaveOut,
-                        simt::LeaveOutArgs{.logits = rows_at<float>(logits.address(), rows * shape_.row_size),
-                                           .tokens = unused_.list(),
-                                           .rows = static_cast<int>(rows),
-                                           .stride = static_cast<int>(shape_.row_size)},
-                        rows * unused_parts);
-  launcher.launch_items(KernelName::kFindLargest, args, rows * parts_);
-  launcher.launch(KernelName::kKeepLikeliest, args,
-                  {.blocks = static_cast<int>(rows),
-                   .warps = simt::KeptMemory::kMostWarps,
-                   .shared_bytes = simt::KeptMemory::kBytes});
-  launcher.launch_items(KernelName::kRaceTokens, args, rows * parts_);
-  launcher.launch_items(KernelName::kChooseTokens, args, rows);
+  launcher.launch_items(
+      KernelName::kLeaveOut,
+      simt::LeaveOutArgs{.logits = rows_at<float>(logits.numbers.address(), logits.rows * shape_.row_size),
+                         .tokens = unused_.list(),
+                         .rows = args.rows,
+                         .stride = args.stride},
+      logits.rows * unused_parts);
+  launcher.launch_items(KernelName::kFindLargest, args, logits.rows * parts_);
+  launcher.launch(
+      KernelName::kKeepLikeliest, args,
+      {.blocks = args.rows, .warps = simt::KeptMemory::kMostWarps, .shared_bytes = simt::KeptMemory::kBytes});
+  return args;
+}
+
+void DeviceChooser::choose(Launcher& launcher, const Logits& logits) {
+  const simt::ChoiceArgs args = prepare(launcher, logits);
+  launcher.launch_items(KernelName::kRaceTokens, args, logits.rows * parts_);
+  launcher.launch_items(KernelName::kChooseTokens, args, logits.rows);
 }
 
 }  // namespace outrider

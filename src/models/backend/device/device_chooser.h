@@ -34,14 +34,21 @@ class DeviceChooser {
 
   // The parameters of the first rows; all others get no token. The device waits for what runs.
   void set_rows(std::span<const ChoiceRow> rows);
-  // Chooses for `rows` rows of logits, in which unused tokens become -infinity. places: [rows], the positions
-  // of the tokens.
-  void choose(Launcher& launcher, FloatAddress logits, simt::Rows<const int> places, int64_t rows);
+  // Rows of logits, in which unused tokens become -infinity.
+  struct Logits {
+    FloatAddress numbers;
+    simt::Rows<const int> places;  // [rows]: the positions of the tokens
+    int64_t rows = 0;
+    int64_t period = 0;  // row i has the parameters of row i % period
+  };
+  void choose(Launcher& launcher, const Logits& logits);
+  // Launches what comes before the race, for kernels that choose several tokens of a row.
+  simt::ChoiceArgs prepare(Launcher& launcher, const Logits& logits);
   // [rows]; -1: the row gets none, or no token has a probability.
   const DeviceNumbers<int>& chosen() const { return chosen_; }
 
  private:
-  simt::ChoiceArgs args(FloatAddress logits, simt::Rows<const int> places, int64_t rows) const;
+  simt::ChoiceArgs args(const Logits& logits) const;
 
   Shape shape_;
   int64_t parts_;

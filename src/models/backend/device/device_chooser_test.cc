@@ -98,7 +98,10 @@ std::vector<int> chosen_there(Device& device, const Problem& problem) {
   places.write(problem.places);
   Launcher launcher(device);
   const auto there = rows_at<const int>(places.address(), places.count());
-  chooser.choose(launcher, FloatAddress(logits.address()), there, problem.shape.rows);
+  chooser.choose(launcher, {.numbers = FloatAddress(logits.address()),
+                            .places = there,
+                            .rows = problem.shape.rows,
+                            .period = problem.shape.rows});
   return chooser.chosen().read();
 }
 
@@ -156,7 +159,10 @@ TEST(DeviceChooser, RowsWithoutParametersGetNoToken) {
   DeviceNumbers<int> places(device, 3);
   logits.write(std::vector<float>{1, 2, 3, 4, 5, 6});
   Launcher launcher(device);
-  chooser.choose(launcher, FloatAddress(logits.address()), rows_at<const int>(places.address(), 3), 3);
+  chooser.choose(launcher, {.numbers = FloatAddress(logits.address()),
+                            .places = rows_at<const int>(places.address(), 3),
+                            .rows = 3,
+                            .period = 3});
   EXPECT_EQ(chooser.chosen().read(), (std::vector<int>{-1, 1, -1}));
 }
 

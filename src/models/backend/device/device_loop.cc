@@ -25,16 +25,19 @@ std::string part_without_loops(const ModelConfig& config) {
   return {};
 }
 
-DeviceLoop::Block::Block(int64_t sequences, int levels)
+// A pass has a row for each node of each sequence.
+DeviceLoop::Block::Block(int64_t rows)
     : pending(0),
-      positions(pending + sequences),
-      remaining(positions + sequences),
-      limits(remaining + sequences),
-      accepted(limits + sequences),
-      drafted(accepted + sequences),
-      tokens(drafted + sequences),
-      stops(tokens + levels * sequences),
-      words(stops + 2 * kStopsOfRow * sequences),
+      positions(pending + rows),
+      remaining(positions + rows),
+      limits(remaining + rows),
+      accepted(limits + simt::kTreeLimits * rows),
+      drafted(accepted + rows),
+      tokens(drafted + rows),
+      parents(tokens + rows),
+      path(parents + rows),
+      stops(path + rows),
+      words(stops + 2 * kStopsOfRow * rows),
       count(words + simt::kLoopWords) {}
 
 DeviceLoop::DeviceLoop(DeviceBackend& backend, Model& model, KvCache& cache, const Shape& shape,
@@ -44,16 +47,21 @@ DeviceLoop::DeviceLoop(DeviceBackend& backend, Model& model, KvCache& cache, con
       cache_(cache),
       draft_(draft),
       shape_(shape),
-      at_(shape.max_rows, shape.max_levels),
+      at_(shape.max_rows),
       block_(backend.launcher().device(), at_.count),
       rows_(backend.launcher().device(), {.rows = shape.max_rows,
                                           .sequences = shape.max_rows,
-                                          .max_length = shape.max_length + shape.max_steps + shape.max_levels,
-                                          .page_size = cache.shape().page_size}),
+                                          .max_length = shape.max_length + shape.max_steps + shape.max_nodes,
+                                          .page_size = cache.shape().page_size,
+                                          .tail_size = shape.max_levels}),
       chooser_(
           backend.launcher().device(),
           {.rows = shape.max_rows, .vocab_size = shape.vocab_size, .row_size = model.config().vocab_size},
           shape.unused),
+      moves_(draft != nullptr && draft->has_branches()
+                 ? std::make_unique<EntryMoves>(backend.launcher().device(), cache)
+                 : nullptr),
+      // A step has at most three numbers for each row of its pass.
       ring_(backend.launcher().device().allocate_mapped(
           (simt::kRingWords + shape.max_steps * shape.max_rows * simt::kStepWords) * int64_t{sizeof(int)})),
       outcomes_(static_cast<size_t>(shape.max_rows)) {}
@@ -66,7 +74,8 @@ DeviceLoop::~DeviceLoop() {
 
 Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cache, const Shape& shape,
                                                      DeviceDraft* draft) {
-  OUTRIDER_CHECK(shape.max_rows > shape.max_levels && (draft != nullptr || shape.max_levels == 0));
+  OUTRIDER_CHECK(shape.max_rows > shape.max_nodes && shape.max_nodes >= shape.max_levels &&
+                 (draft != nullptr || shape.max_nodes == 0));
   auto* backend = dynamic_cast<DeviceBackend*>(&model.backend());
   if (backend == nullptr) return usage_error("the target is not all on a device");
   if (!backend->has_all()) return usage_error("ranks share the target");
@@ -77,6 +86,8 @@ Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cach
     if (draft != nullptr) {
       OUTRIDER_RETURN_IF_ERROR(draft->reserve({.max_sequences = loop->max_sequences(true),
                                                .max_levels = shape.max_levels,
+                                               .max_nodes = shape.max_nodes,
+                                               .max_tokens = shape.max_steps * (shape.max_levels + 1),
                                                .max_length = shape.max_length}));
     }
     OUTRIDER_RETURN_IF_ERROR(loop->ready({1, shape.max_levels}));
@@ -90,44 +101,64 @@ simt::Rows<int> DeviceLoop::numbers(int64_t begin, int64_t count) const {
   return {block_.rows().data + begin, count};
 }
 
-simt::Chains DeviceLoop::chains(const Key& key) const {
+simt::Trees DeviceLoop::trees(const Key& key) const {
   const auto [sequences, levels] = key;
+  const int64_t nodes = levels > 0 ? shape_.max_nodes : 0;
   return {.pending = numbers(at_.pending, sequences),
           .positions = numbers(at_.positions, sequences),
           .remaining = numbers(at_.remaining, sequences),
-          .limits = numbers(at_.limits, sequences),
+          .limits = numbers(at_.limits, simt::kTreeLimits * sequences),
           .accepted = numbers(at_.accepted, sequences),
           .drafted = numbers(at_.drafted, sequences),
-          .tokens = numbers(at_.tokens, levels * sequences),
+          .tokens = numbers(at_.tokens, (nodes + 1) * sequences),
+          .parents = numbers(at_.parents, (nodes + 1) * sequences),
+          .path = numbers(at_.path, (levels + 1) * sequences),
           .sequences = static_cast<int>(sequences),
-          .levels = levels};
+          .levels = levels,
+          .nodes = static_cast<int>(nodes)};
 }
 
 DeviceList DeviceLoop::record_body(const Key& key) {
   DeviceList body;
-  const simt::Chains chains = this->chains(key);
-  if (chains.levels > 0) draft_->record(chains, body);
-  const int64_t rows = (chains.levels + 1) * key.first;
+  const simt::Trees trees = this->trees(key);
+  if (trees.levels > 0) draft_->record(trees, body);
+  const int64_t rows = int64_t{trees.nodes + 1} * key.first;
   backend_.record(&rows_.recorded(), &body);
   Launcher& launcher = backend_.launcher();
-  launcher.launch(KernelName::kPlaceChains, simt::PlaceChainsArgs{chains, rows_.view()}, {});
+  launcher.launch_items(KernelName::kPlaceTrees, simt::PlaceTreesArgs{trees, rows_.view()},
+                        (rows + simt::kWarp - 1) / simt::kWarp);
   model_.forward(batch_of_rows(rows, rows), cache_);
-  if (chains.levels > 0) {
-    draft_->record_after_target(chains, model_.feature_rows(), body);
-    backend_.record(&rows_.recorded(), &body);
-  }
-  chooser_.choose(launcher, model_.logit_rows(), rows_.places(), rows);
-  const int64_t step_words = (simt::kStepWords + chains.levels) * key.first;
-  launcher.launch(KernelName::kNextStep,
-                  simt::NextStepArgs{
-                      .chosen = rows_at<const int>(chooser_.chosen().address(), rows),
-                      .of = chains,
-                      .stops = {numbers(at_.stops, 0).data, 2 * kStopsOfRow * shape_.max_rows},
-                      .words = numbers(at_.words, simt::kLoopWords),
-                      .ring = rows_at<int>(ring_.device, simt::kRingWords + shape_.max_steps * step_words)},
-                  {});
+  chooser_.choose(
+      launcher,
+      {.numbers = model_.logit_rows(), .places = rows_.places(), .rows = rows, .period = key.first});
+  record_end(trees, body);
   backend_.record(nullptr, nullptr);
   return body;
+}
+
+// The walk, what follows it, and the next step.
+void DeviceLoop::record_end(const simt::Trees& trees, DeviceList& body) {
+  Launcher& launcher = backend_.launcher();
+  const int64_t rows = int64_t{trees.nodes + 1} * trees.sequences;
+  const auto chosen = rows_at<const int>(chooser_.chosen().address(), rows);
+  if (trees.levels > 0) {  // else every path is the root, as start() has written it
+    launcher.launch_items(KernelName::kWalkTrees, simt::WalkTreesArgs{trees, chosen}, trees.sequences);
+    if (moves_) {
+      const simt::TreeNodes nodes{{nullptr, 0}, {nullptr, 0}, trees.sequences, trees.levels};
+      moves_->record(launcher, trees, nodes, rows_.view());
+    }
+    draft_->record_after_walk(trees, model_.feature_rows(), body);
+    backend_.record(&rows_.recorded(), &body);
+  }
+  const int64_t words = simt::step_words(trees.levels, trees.nodes) * int64_t{trees.sequences};
+  launcher.launch(
+      KernelName::kNextStep,
+      simt::NextStepArgs{.chosen = chosen,
+                         .of = trees,
+                         .stops = {numbers(at_.stops, 0).data, 2 * kStopsOfRow * shape_.max_rows},
+                         .words = numbers(at_.words, simt::kLoopWords),
+                         .ring = rows_at<int>(ring_.device, simt::kRingWords + shape_.max_steps * words)},
+      {});
 }
 
 int64_t DeviceLoop::moves(const Key& key) const {
@@ -167,7 +198,10 @@ std::vector<int> DeviceLoop::block_of(std::span<const Row> rows, int steps) cons
     put(at_.pending, row, of.token);
     put(at_.positions, row, of.kv->length());
     put(at_.remaining, row, of.remaining);
-    put(at_.limits, row, of.max_draft_len);
+    for (const auto& [limit, number] :
+         {std::pair(simt::kMostLevels, of.max_draft_len), std::pair(simt::kMostNodes, of.max_nodes),
+          std::pair(simt::kMostChildren, of.max_children)})
+      put(at_.limits, limit * run_.first + row, number);
     for (const TokenId stop : of.stops.first(std::min(of.stops.size(), size_t{kStopsOfRow}))) {
       put(at_.stops, stops++, row);
       put(at_.stops, stops++, stop);
@@ -179,14 +213,9 @@ std::vector<int> DeviceLoop::block_of(std::span<const Row> rows, int steps) cons
   return block;
 }
 
-// The rows of all pending tokens, then of all first drafts, and so on.
 void DeviceLoop::set_choices(std::span<const Row> rows) {
-  const auto [sequences, levels] = run_;
-  std::vector<ChoiceRow> choices(static_cast<size_t>((levels + 1) * sequences));
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const size_t sequence = i % static_cast<size_t>(sequences);
-    if (sequence < rows.size()) choices[i] = rows[sequence].choice;
-  }
+  std::vector<ChoiceRow> choices;
+  for (const Row& row : rows) choices.push_back(row.choice);
   chooser_.set_rows(choices);
 }
 
@@ -220,18 +249,22 @@ std::span<const DeviceLoop::Outcome> DeviceLoop::outcomes_of(int step) {
     if (word(simt::kHasEnded) != 0 && word(simt::kStepsDone) <= step) return {};
     std::this_thread::yield();
   }
-  const int64_t sequences = run_.first;
-  const int levels = run_.second;
-  const int64_t step_words = (simt::kStepWords + levels) * sequences;
+  const auto [sequences, levels] = run_;
+  const int nodes = levels > 0 ? shape_.max_nodes : 0;
+  const int64_t step_words = simt::step_words(levels, nodes) * sequences;
   const int* words = reinterpret_cast<const int*>(ring_.host) + simt::kRingWords + step * step_words;
   for (int64_t row = 0; row < used_rows_; ++row) {
-    const auto of_row = [&](int64_t index) { return words[index * sequences + row]; };
+    const int* const of_row = words + row;
+    const auto word = [&, sequences = sequences](int64_t index) { return of_row[index * sequences]; };
     Outcome& outcome = outcomes_[static_cast<size_t>(row)];
-    outcome.chain.clear();
-    for (int level = 0; level < of_row(simt::kDrafted); ++level)
-      outcome.chain.push_back(of_row(simt::kStepWords + level));
-    outcome.accepted = of_row(simt::kAccepted);
-    outcome.token = of_row(simt::kOwnToken);
+    outcome.accepted.clear();
+    for (int depth = 0; depth < word(simt::kAccepted); ++depth)
+      outcome.accepted.push_back(word(simt::kStepWords + depth));
+    outcome.nodes.clear();
+    const int64_t tokens = simt::kStepWords + levels;
+    for (int node = 0; node < word(simt::kDrafted); ++node)
+      outcome.nodes.push_back({.parent = word(tokens + nodes + node), .token = word(tokens + node)});
+    outcome.token = word(simt::kOwnToken);
   }
   return std::span(outcomes_).first(static_cast<size_t>(used_rows_));
 }

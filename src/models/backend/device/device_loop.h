@@ -11,6 +11,7 @@
 #include "models/backend/device/device_backend.h"
 #include "models/backend/device/device_chooser.h"
 #include "models/backend/device/device_draft.h"
+#include "models/backend/device/entry_moves.h"
 #include "models/backend/device/pass_rows.h"
 #include "models/model.h"
 
@@ -19,13 +20,15 @@ namespace outrider {
 // Why steps of this model cannot follow one another on its device; empty: they can.
 std::string part_without_loops(const ModelConfig& config);
 
-// Steps that follow one another on a device: chains of drafts, a pass over the pending tokens and the drafts,
-// choices, and the next step after the tokens chosen. The host reads the tokens while the loop runs.
+// Steps that follow one another on a device: trees of drafts, a pass over the pending tokens and the drafts,
+// choices, the walk through the trees, and the next step after it. The host reads trees and tokens while the
+// loop runs.
 class DeviceLoop {
  public:
   struct Shape {
     int64_t max_rows = 0;    // of a pass
-    int max_levels = 0;      // of a chain
+    int max_levels = 0;      // of a tree
+    int max_nodes = 0;       // of a tree, below its root
     int max_steps = 0;       // of one run
     int64_t max_length = 0;  // tokens of a sequence
     int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
@@ -40,7 +43,7 @@ class DeviceLoop {
   DeviceDraft* draft() const { return draft_; }
   // Sequences that a run may have.
   int64_t max_sequences(bool drafts) const {
-    return drafts ? shape_.max_rows / (shape_.max_levels + 1) : shape_.max_rows;
+    return drafts ? shape_.max_rows / (shape_.max_nodes + 1) : shape_.max_rows;
   }
 
   // A sequence: its last token is pending, and it has staged an entry for each token that it may get.
@@ -50,15 +53,22 @@ class DeviceLoop {
     ChoiceRow choice = {};
     std::span<const TokenId> stops = {};  // tokens after which no more steps are worth while
     int64_t remaining = 1;                // the run ends when it has got so many tokens
-    int max_draft_len = 0;                // levels; such a run begins after DeviceDraft::start()
+    // Levels; such a run begins after DeviceDraft::start().
+    int max_draft_len = 0;
+    int max_nodes = 0;
+    int max_children = 0;  // 0: as many as the shape of the tree says
   };
   // Begins a run of `steps` steps. A step of which a row gets no token does not take place.
   void start(std::span<const Row> rows, int steps);
-  // A row of a step: its chain, how much of it the target chose, too, and the target's token after that.
+  // A row of a step.
   struct Outcome {
-    std::vector<TokenId> chain = {};
-    int accepted = 0;
-    TokenId token = 0;
+    struct Node {
+      int parent = 0;  // 0: the pending token; node i is nodes[i - 1]
+      TokenId token = 0;
+    };
+    std::vector<Node> nodes = {};    // the tree that was verified
+    std::vector<int> accepted = {};  // the nodes on the path that the target chose, too
+    TokenId token = 0;               // the target's after them
   };
   // Waits for a step of the run, from 0 on. Empty: the run has ended before it. Valid until the next call.
   std::span<const Outcome> outcomes_of(int step);
@@ -69,7 +79,7 @@ class DeviceLoop {
  private:
   DeviceLoop(DeviceBackend& backend, Model& model, KvCache& cache, const Shape& shape, DeviceDraft* draft);
 
-  // A list for sequences up to a power of two and for chains up to some levels, and the moves when it was
+  // A list for sequences up to a power of two and for trees up to some levels, and the moves when it was
   // recorded.
   using Key = std::pair<int64_t, int>;
   struct Recorded {
@@ -79,12 +89,14 @@ class DeviceLoop {
   Status record(const Key& key);
   Status ready(const Key& key);
   DeviceList record_body(const Key& key);
+  void record_end(const simt::Trees& trees, DeviceList& body);
   int64_t moves(const Key& key) const;
-  simt::Chains chains(const Key& key) const;
+  simt::Trees trees(const Key& key) const;
   // Where the numbers begin in the block that start() writes.
   struct Block {
-    Block(int64_t sequences, int levels);
-    int64_t pending, positions, remaining, limits, accepted, drafted, tokens, stops, words, count;
+    explicit Block(int64_t rows);
+    int64_t pending, positions, remaining, limits, accepted, drafted, tokens, parents, path, stops, words,
+        count;
   };
   simt::Rows<int> numbers(int64_t begin, int64_t count) const;
   std::vector<int> block_of(std::span<const Row> rows, int steps) const;
@@ -100,6 +112,7 @@ class DeviceLoop {
   DeviceNumbers<int> block_;
   DevicePassRows rows_;
   DeviceChooser chooser_;
+  std::unique_ptr<EntryMoves> moves_;  // of the target's entries, where trees have branches
   MappedMemory ring_;
   std::map<Key, Recorded> lists_;
   Key run_ = {};  // the list that runs

@@ -405,7 +405,7 @@ simt::List<int> DeviceOps::slots_of(const LayerBackend::RowPlaces& places) {
 }
 
 DeviceOps::Attended DeviceOps::attended(std::span<const AttentionRow> rows, int64_t page_size) {
-  if (records()) return {recorded_->entries, recorded_->pages, {nullptr, 0}};
+  if (records()) return {recorded_->entries, recorded_->pages, recorded_->tails};
   AttendedLists lists(rows, page_size);
   return {entries_.view(std::move(lists.entries)), pages_.view(std::move(lists.pages)),
           tails_.view(std::move(lists.tails))};

@@ -46,8 +46,9 @@ struct RecordedRows {
   simt::Rows<const int> tokens;     // [rows]
   simt::Rows<const int> positions;  // [rows], below position_count
   simt::List<int> slots;            // [rows]
-  simt::List<int> entries;          // [rows, simt::RowEntries::kNumbers], without tails
+  simt::List<int> entries;          // [rows, simt::RowEntries::kNumbers]
   simt::List<int> pages;
+  simt::List<int> tails;
   int64_t position_count = 0;
 };
 

@@ -30,6 +30,7 @@ DevicePassRows::DevicePassRows(Device& device, const Shape& shape)
       places_(device, shape.rows),
       slots_(device, shape.rows),
       entries_(device, shape.rows * simt::RowEntries::kNumbers),
+      tails_(device, shape.rows * shape.tail_size),
       pages_(device, shape.sequences * pages_of_sequence_) {
   const auto rows = [](const DeviceNumbers<int>& numbers) {
     return rows_at<const int>(numbers.address(), numbers.count());
@@ -39,8 +40,8 @@ DevicePassRows::DevicePassRows(Device& device, const Shape& shape)
                .slots = slots_.list(),
                .entries = entries_.list(),
                .pages = pages_.list(),
+               .tails = tails_.list(),
                .position_count = shape.max_length};
-  entries_.write(std::vector<int>(static_cast<size_t>(entries_.count())));  // no row has a tail
 }
 
 simt::PassRows DevicePassRows::view() const {
@@ -49,9 +50,11 @@ simt::PassRows DevicePassRows::view() const {
           .places = places_.rows(),
           .slots = slots_.rows(),
           .entries = entries_.rows(),
+          .tails = tails_.rows(),
           .pages = pages_.list(),
           .page_size = shape_.page_size,
           .pages_of_sequence = static_cast<int>(pages_of_sequence_),
+          .tail_size = shape_.tail_size,
           .lag = shape_.lag};
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "device_kernels/choice/chains.h"
+#include "device_kernels/choice/trees.h"
 #include "kv/kv_cache.h"
 #include "models/backend/device/device_ops.h"
 #include "models/forward_batch.h"
@@ -23,7 +23,8 @@ class DevicePassRows {
     int64_t sequences = 0;
     int64_t max_length = 0;  // entries of a sequence
     int page_size = 1;
-    int lag = 0;  // see simt::PassRows
+    int tail_size = 0;  // see simt::PassRows
+    int lag = 0;
   };
   DevicePassRows(Device& device, const Shape& shape);
 
@@ -40,7 +41,7 @@ class DevicePassRows {
  private:
   Shape shape_;
   int64_t pages_of_sequence_;
-  DeviceNumbers<int> tokens_, positions_, places_, slots_, entries_, pages_;
+  DeviceNumbers<int> tokens_, positions_, places_, slots_, entries_, tails_, pages_;
   RecordedRows recorded_;
 };
 

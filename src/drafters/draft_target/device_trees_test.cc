@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A draft model that drafts within the steps of a device makes the chains that it makes between steps, on the
+// A draft model that drafts within the steps of a device makes the trees that it makes between steps, on the
 // emulation, in a GPU's graphs, and where every launch is compared.
 #include <gtest/gtest.h>
 
@@ -12,12 +12,36 @@
 #include "models/decoder.h"
 #include "models/model_test_data.h"
 #include "sampling/logits_processor.h"
+#include "speculation/tree/tree_policy.h"
 
 namespace outrider {
 namespace {
 
 constexpr int kLevels = 3, kMaxSteps = 6;
-constexpr int64_t kMaxLength = 80;
+constexpr int64_t kMaxLength = 120;
+
+SpeculativeOptions drafting_options(const TreeOptions& tree) {
+  SpeculativeOptions options;
+  options.max_draft_len = kLevels;
+  options.draft_temperature = 1.2;  // a model that drafts for itself is not always right
+  options.tree = tree;
+  return options;
+}
+const TreeOptions kChain = {};
+TreeOptions static_tree() {
+  TreeOptions tree;
+  tree.kind = TreeKind::kStatic;
+  tree.expansion = {3, 1, 2};
+  return tree;
+}
+TreeOptions dynamic_tree() {
+  TreeOptions tree;
+  tree.kind = TreeKind::kDynamic;
+  tree.dynamic_tree_max_top_k = 3;
+  tree.max_total_draft_tokens = 9;
+  return tree;
+}
+const TreeOptions kStatic = static_tree(), kDynamic = dynamic_tree();
 
 #define OUTRIDER_REQUIRE_DEVICE_TABLE() \
   if (!select_device_kernels().ok())    \
@@ -26,22 +50,19 @@ constexpr int64_t kMaxLength = 80;
 // A target and a draft model on a device, or on this machine where there is none.
 class Pair {
  public:
-  Pair(const std::string& draft, Device* device) : pool_(1) {
+  Pair(const std::string& draft, const TreeOptions& tree, Device* device) : pool_(1) {
     target_ = load("llama", device);
     KvShape shape = target_->kv_shape();
     shape.page_size = 4;
-    shape.page_count = 100;
+    shape.page_count = 150;
     cache_ = std::make_unique<KvCache>(shape, KvOptions{.poison = true}, target_->make_storage(shape));
-    SpeculativeOptions options;
-    options.max_draft_len = kLevels;
-    options.draft_temperature = 1.2;  // a model that drafts for itself is not always right
     DrafterContext context;
     context.vocab_size = vocab();
     context.context = kMaxLength;
     context.max_batch = 4;
     context.page_size = 4;
     context.kv_type = DType::kF32;
-    auto drafter = make_draft_target_drafter(load(draft, device), options, context);
+    auto drafter = make_draft_target_drafter(load(draft, device), drafting_options(tree), context);
     EXPECT_TRUE(drafter.ok());
     drafter_ = *drafter;
   }
@@ -85,12 +106,12 @@ Text text_in(Pair& pair, uint32_t seed) {
   return text;
 }
 
-DraftRequest request_of(const Text& text, size_t index, int levels) {
+DraftRequest request_of(const Text& text, size_t index, int levels, int nodes) {
   return {.sequence = index,
           .tokens = text.tokens,
           .prompt_length = 1,
           .max_draft_len = levels,
-          .max_nodes = levels,
+          .max_nodes = nodes,
           .sampling = &text.sampling};
 }
 
@@ -105,14 +126,18 @@ TokenId next_token(Pair& pair, Text& text) {
 // Texts on a device, and the same texts on this machine.
 class Runs {
  public:
-  Runs(const std::string& draft, Device& device, int count) : here_(draft, nullptr), there_(draft, &device) {
+  Runs(const std::string& draft, const TreeOptions& tree, Device& device, int count)
+      : nodes_(max_tree_nodes(drafting_options(tree))),
+        here_(draft, tree, nullptr),
+        there_(draft, tree, &device) {
     for (int i = 0; i < count; ++i) {
       expected_.push_back(text_in(here_, static_cast<uint32_t>(i + 1)));
       texts_.push_back(text_in(there_, static_cast<uint32_t>(i + 1)));
     }
     auto loop = DeviceLoop::make(there_.target(), there_.cache(),
-                                 {.max_rows = 4 * (kLevels + 1),
+                                 {.max_rows = 4 * (nodes_ + 1),
                                   .max_levels = kLevels,
+                                  .max_nodes = nodes_,
                                   .max_steps = kMaxSteps,
                                   .max_length = kMaxLength,
                                   .vocab_size = there_.vocab()},
@@ -123,20 +148,21 @@ class Runs {
 
   // A run of which `taken` steps count, with `levels` of the text with that index.
   void run(int steps, int taken, const std::vector<int>& levels) {
-    const int entries = steps * (kLevels + 1);
+    const int most = steps * (kLevels + 1), entries = most + nodes_ - kLevels;
     std::vector<KvTransaction> staged;
     std::vector<DeviceLoop::Row> rows;
     std::vector<DeviceDraft::Row> drafts;
     for (size_t i = 0; i < texts_.size(); ++i) {
       Text& text = texts_[i];
       staged.push_back(there_.cache().stage(text.kv, entries).value());
-      drafts.push_back({request_of(text, i, levels[i]), entries});
+      drafts.push_back({request_of(text, i, levels[i], nodes_), most, most - kLevels - 1});
       rows.push_back({.kv = &text.kv,
                       .token = text.tokens.back(),
                       .choice = {&text.sampling, 0},
                       .stops = {},
-                      .remaining = entries,
-                      .max_draft_len = levels[i]});
+                      .remaining = most,
+                      .max_draft_len = levels[i],
+                      .max_nodes = nodes_});
     }
     ASSERT_TRUE(loop_->draft()->start(drafts));
     loop_->start(rows, steps);
@@ -158,11 +184,15 @@ class Runs {
     ASSERT_EQ(outcomes.size(), texts_.size());
     for (size_t i = 0; i < texts_.size(); ++i) {
       const DeviceLoop::Outcome& outcome = outcomes[i];
-      EXPECT_EQ(outcome.chain, chain_here(i, levels[i]));
-      drafted += static_cast<int>(outcome.chain.size());
-      accepted += outcome.accepted;
-      for (int level = 0; level < outcome.accepted; ++level)
-        take_token(i, outcome.chain[static_cast<size_t>(level)]);
+      const TokenTree tree = tree_here(i, levels[i]);
+      ASSERT_EQ(std::ssize(outcome.nodes), tree.drafted());
+      for (int node = 1; node < tree.size(); ++node) {
+        EXPECT_EQ(outcome.nodes[static_cast<size_t>(node) - 1].token, tree.token(node));
+        EXPECT_EQ(outcome.nodes[static_cast<size_t>(node) - 1].parent, tree.parent(node));
+      }
+      drafted += tree.drafted();
+      accepted += static_cast<int>(outcome.accepted.size());
+      for (const int node : outcome.accepted) take_token(i, tree.token(node));
       take_token(i, outcome.token);
     }
   }
@@ -170,36 +200,53 @@ class Runs {
     EXPECT_EQ(token, next_token(here_, expected_[i]));
     for (std::vector<Text>* texts : {&expected_, &texts_}) (*texts)[i].tokens.push_back(token);
   }
-  std::vector<TokenId> chain_here(size_t i, int levels) {
-    if (levels == 0) return {};
+  TokenTree tree_here(size_t i, int levels) {
     TokenTree tree(expected_[i].tokens.back());
-    const DraftRequest request = request_of(expected_[i], i, levels);
-    EXPECT_TRUE(here_.drafter().draft(std::span(&request, 1), std::span(&tree, 1)).ok());
-    return {tree.tokens().begin() + 1, tree.tokens().end()};
+    const DraftRequest request = request_of(expected_[i], i, levels, nodes_);
+    if (levels > 0) {
+      EXPECT_TRUE(here_.drafter().draft(std::span(&request, 1), std::span(&tree, 1)).ok());
+    }
+    return tree;
   }
 
+  int nodes_;  // of a tree
   Pair here_, there_;
   std::vector<Text> expected_, texts_;
   std::unique_ptr<DeviceLoop> loop_;
 };
 
-TEST(DeviceChains, AreThoseOfThisMachine) {
-  OUTRIDER_REQUIRE_DEVICE_TABLE();
+void expect_trees_of_this_machine(const TreeOptions& tree) {
   EmulatedDevice device({.seed = 3, .checks_races = true});
   for (const std::string draft : {"llama", "qwen2", "gemma2"}) {
     SCOPED_TRACE(draft);
-    Runs runs(draft, device, 3);
+    Runs runs(draft, tree, device, 3);
     runs.run(5, 5, {kLevels, kLevels, kLevels});
     runs.run(kMaxSteps, 2, {kLevels, 1, 2});  // the others are computed in vain
     runs.run(2, 2, {0, kLevels, 0});
     runs.run(2, 2, {0, 0, 0});
     runs.run(3, 3, {kLevels, kLevels, kLevels});
     EXPECT_LT(runs.accepted, runs.drafted);
-    EXPECT_TRUE(draft != "llama" || runs.accepted > runs.drafted / 2);
+    const int shares = tree.kind == TreeKind::kChain ? 2 : 6;
+    EXPECT_TRUE(draft != "llama" || runs.accepted > runs.drafted / shares);
   }
 }
 
-TEST(DeviceChains, AGpuGetsGraphsWithLoopsInLoops) {
+TEST(DeviceTrees, ChainsAreThoseOfThisMachine) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  expect_trees_of_this_machine(kChain);
+}
+
+TEST(DeviceTrees, StaticTreesAreThoseOfThisMachine) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  expect_trees_of_this_machine(kStatic);
+}
+
+TEST(DeviceTrees, DynamicTreesAreThoseOfThisMachine) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  expect_trees_of_this_machine(kDynamic);
+}
+
+TEST(DeviceTrees, AGpuGetsGraphsWithLoopsInLoops) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
   const CudaDriver driver = fake_cuda_driver();
   fake_cuda().kernel = [](std::string_view name) {
@@ -212,7 +259,7 @@ TEST(DeviceChains, AGpuGetsGraphsWithLoopsInLoops) {
   const std::vector<CudaImage> images = {{.major = 9, .code = "code"}};
   const FoundCuda found = find_cuda_device(driver, images, 13000);
   {
-    Runs runs("llama", *found.device, 2);
+    Runs runs("llama", kDynamic, *found.device, 2);
     runs.run(5, 5, {kLevels, kLevels});
     runs.run(4, 1, {2, kLevels});
     runs.run(2, 2, {kLevels, 0});
@@ -222,7 +269,8 @@ TEST(DeviceChains, AGpuGetsGraphsWithLoopsInLoops) {
   EXPECT_EQ(fake_cuda().allocated, 0U);
 }
 
-TEST(DeviceChains, EveryLaunchIsCompared) {
+// The launches of a step are properties of the test (lab/2026-11-30_device_drafts.md).
+TEST(DeviceTrees, EveryLaunchIsCompared) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
   EmulatedDevice emulated({});
   ComparedDevice device(emulated);
@@ -231,8 +279,8 @@ TEST(DeviceChains, EveryLaunchIsCompared) {
     for (const auto& [kernel, comparison] : device.comparisons()) sum += comparison.launches;
     return sum;
   };
-  {
-    Runs runs("llama", device, 3);
+  for (const TreeOptions& tree : {kChain, kStatic, kDynamic}) {
+    Runs runs("llama", tree, device, 3);
     runs.run(3, 3, {kLevels, 2, 0});
     const auto launches_of = [&](int steps, int levels) {
       const int64_t before = launches();
@@ -240,28 +288,31 @@ TEST(DeviceChains, EveryLaunchIsCompared) {
       return launches() - before;
     };
     launches_of(1, kLevels);  // from here on the entries of one token are missing at the start of a run
-    const int64_t plain = launches_of(2, 0), chains = launches_of(1, kLevels);
+    const int64_t plain = launches_of(2, 0), drafting = launches_of(1, kLevels);
+    const std::string kind = std::to_string(static_cast<int>(tree.kind));
     RecordProperty("launches_of_a_plain_step", std::to_string(plain / 2));
-    RecordProperty("launches_of_a_step_with_chains", std::to_string(launches_of(2, kLevels) - chains));
+    RecordProperty("launches_of_a_step_with_trees_of_kind_" + kind,
+                   std::to_string(launches_of(2, kLevels) - drafting));
   }
-  for (const char* kernel : {"PlaceChains", "StartChains", "ExtendChains", "NextStep"}) {
+  for (const char* kernel : {"StartTrees", "ListFirst", "GrowTrees", "CutTrees", "PlaceTrees", "WalkTrees",
+                             "MoveEntries", "NextStep"}) {
     EXPECT_GT(device.comparisons().at(kernel).launches, 0) << kernel;
     EXPECT_EQ(device.comparisons().at(kernel).differing, 0) << kernel;
   }
 }
 
-TEST(DeviceChains, AreLeftToThisMachineWhereItDecidesMore) {
+TEST(DeviceTrees, AreLeftToThisMachineWhereItDecidesMore) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
   EmulatedDevice device({});
-  Pair pair("llama", &device);
+  Pair pair("llama", kChain, &device);
   const Text text = text_in(pair, 1);
   DeviceDraft* draft = pair.drafter().device_draft();
   ASSERT_NE(draft, nullptr);
-  DraftRequest request = request_of(text, 0, 2);
+  DraftRequest request = request_of(text, 0, 2, 2);
   EXPECT_TRUE(draft->takes(request));
   request.acceptance = AcceptanceRule::kRejection;
   EXPECT_FALSE(draft->takes(request));
-  request = request_of(text, 0, 2);
+  request = request_of(text, 0, 2, 2);
   SamplingParams sampling = text.sampling;
   sampling.top_p = 0.9;
   request.sampling = &sampling;

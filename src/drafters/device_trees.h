@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/backend/device/device_backend.h"
+#include "models/backend/device/device_chooser.h"
+#include "models/backend/device/device_draft.h"
+#include "models/backend/device/entry_moves.h"
+#include "models/backend/device/pass_rows.h"
+#include "outrider/speculative_options.h"
+
+namespace outrider {
+
+// The rules of TreeGrowth and TreePolicy, as far as a device has the same.
+class DeviceGrowth {
+ public:
+  explicit DeviceGrowth(const SpeculativeOptions& options);
+  // Whether the options ask for nothing else.
+  bool is_possible() const { return is_possible_; }
+  bool takes(const DraftRequest& request) const;
+  SamplingParams sampling_of(const DraftRequest& request) const;
+
+  // The shape of the trees:
+  const std::vector<int>& table() const { return table_; }  // [any, simt::kShapeWords]
+  int width() const { return width_; }                      // nodes of the largest frontier
+  int children() const { return children_; }                // of a node, at most
+  bool drops() const { return drops_; }                     // see DynamicTreePolicy
+  // Tokens of a row of logits that are looked at.
+  int first_tokens() const { return children_ + rivals(); }
+  int rivals() const { return drops_ ? kRivals : 0; }
+  int grown_nodes() const { return grown_nodes_; }        // below the root, before the tree is cut
+  int expanded_nodes() const { return expanded_nodes_; }  // below the root
+  bool has_branches() const { return children_ > 1; }
+  double ranking_temperature() const { return ranking_temperature_; }
+
+ private:
+  static constexpr int kRivals = 8;  // as TreeGrowth has it
+  void take_shape(const SpeculativeOptions& options);
+  void take_choices(const std::vector<std::vector<int>>& choices);
+
+  bool drafts_top_;            // children are the likeliest tokens
+  double temperature_factor_;  // of drafts
+  double ranking_temperature_;
+  std::vector<int> table_;
+  int width_ = 1, children_ = 1;
+  bool drops_ = false;
+  int grown_nodes_ = 0, expanded_nodes_ = 0;
+  bool is_possible_;
+};
+
+// Trees that a network on a device drafts for a DeviceLoop: the rows of its passes, and the growth after
+// them, for the lists that a DeviceDraft records.
+class DeviceTrees {
+ public:
+  struct Network {
+    int64_t vocab_size = 0;  // ids that may be drafted
+    int64_t row_size = 0;    // logits from row to row
+    int page_size = 1;       // of its cache
+    // The page size of the cache with the target's features; 0: it reads none. A network that reads them has
+    // the entry of a token one place before the token, and computes the entries of accepted drafts anew.
+    int feature_page_size = 0;
+    // It drafts all levels after the state of one token: a level has the same logits whatever the path, and
+    // no node has an entry.
+    bool predicts_levels = false;
+  };
+  // Throws std::bad_alloc.
+  DeviceTrees(DeviceBackend& backend, const Network& network, const DeviceGrowth& growth,
+              const DeviceDraft::Shape& shape);
+
+  // A sequence of a run, with its pages and with the pages of its features; without pages it drafts nothing.
+  struct Row {
+    DevicePassRows::Pages pages = {};
+    DevicePassRows::Pages features = {};
+    ChoiceRow choice = {};
+  };
+  void start(std::span<const Row> rows);
+
+  // Results of a pass for its rows with logits.
+  struct Output {
+    FloatAddress logits;
+    FloatAddress states = {};  // [rows, state_size]
+  };
+  struct Passes {
+    // forward(batch, level): a pass over a batch, of which the first rows have logits. Level 1 stands for all
+    // later ones, but for a network that predicts levels.
+    std::function<Output(const ForwardBatch&, int)> forward;
+    // gather(rows): brings the features for the first pass; the recorded rows have their slots.
+    std::function<void(int64_t)> gather = {};
+    FloatAddress inputs = {};  // of a later pass: [rows, state_size], the states of the rows' parents
+    int64_t state_size = 0;    // 0: it has no inputs
+  };
+  void record(const simt::Trees& trees, DeviceList& list, const Passes& passes);
+  // Rows of the largest pass over so many sequences.
+  int64_t rows_of(int64_t sequences) const { return std::max(blocks_, growth_.width()) * sequences; }
+  // The slots of recorded rows: where features are read, and where they are kept.
+  simt::List<int> feature_slots() const { return features_.recorded().slots; }
+  simt::List<int> kept_slots() const { return kept_.recorded().slots; }
+  // After the walk: moves the entries of expanded nodes that were accepted.
+  void record_moves(const simt::Trees& trees, DeviceList& list, const EntryMoves& moves);
+  // After the walk: keep(rows) stores the features of the target's pass in the slots of the recorded rows.
+  void record_features(const simt::Trees& trees, DeviceList& list, const std::function<void(int64_t)>& keep);
+
+ private:
+  // The nodes of trees that grow, and of the trees that the target gets where these are cut.
+  struct Nodes {
+    Nodes(Device& device, const DeviceGrowth& growth, const DeviceDraft::Shape& shape);
+    DeviceNumbers<int> tokens, parents, shapes, entries, sources, words, frontier, cut_entries, next_sources;
+    DeviceNumbers<double> scores;
+  };
+  // The first tokens of rows of logits.
+  struct Lists {
+    Lists(Device& device, const DeviceGrowth& growth, int64_t rows, int64_t parts);
+    DeviceNumbers<double> keys, sums;
+    DeviceNumbers<int> tokens;
+  };
+
+  bool reads_features() const { return network_.feature_page_size != 0; }
+  DevicePassRows::Shape shape_of_rows(const DeviceDraft::Shape& shape, int page_size) const;
+  simt::DraftTreesArgs args(const simt::Trees& trees);
+  simt::ListFirstArgs first_args(const simt::ChoiceArgs& choice);
+  // Nodes of a frontier that have rows of logits.
+  int rows_of_frontier() const { return network_.predicts_levels ? 1 : growth_.width(); }
+  void record_later_levels(const simt::Trees& trees, DeviceList& list, const Passes& passes);
+  void record_pass(const simt::Trees& trees, int64_t rows, const Passes& passes, int level);
+  void record_inputs(const simt::Trees& trees, const Passes& passes, FloatAddress states, int64_t rows);
+
+  DeviceBackend& backend_;
+  Network network_;
+  const DeviceGrowth& growth_;
+  int blocks_;  // rows of a sequence in the first pass
+  DevicePassRows rows_;
+  DevicePassRows features_, kept_;  // read for the first pass, and written after the target's
+  DeviceChooser chooser_;
+  Nodes nodes_;
+  Lists lists_;
+  DeviceNumbers<int> table_;  // of shapes
+  DeviceNumbers<int> going_;  // whether another level is drafted
+};
+
+}  // namespace outrider

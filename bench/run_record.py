@@ -58,13 +58,14 @@ def this_machine():
     sys.exit("run_record: this machine has no name; give it one in bench/run_record.py and docs/reference/performance.md")
 
 
-def write_run(path, columns, rows, commands=None):
-    """Records figures that were measured just now. `path` is a file; the command is this program's, if none is given."""
+def write_run(path, columns, rows, commands=None, machine=None):
+    """Records figures that were measured just now. `path` is a file; the command is this program's, if none is given, and
+    the machine is named by its processor."""
     commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"], check=True,
                             capture_output=True, text=True).stdout.strip()
     path = pathlib.Path(path)
     plot = json.loads(path.read_text(encoding="utf-8")).get("plot") if path.exists() else None
-    run = {"machine": this_machine(), "date": datetime.date.today().isoformat(), "commit": commit,
+    run = {"machine": machine or this_machine(), "date": datetime.date.today().isoformat(), "commit": commit,
            "commands": [" ".join(sys.argv)] if commands is None else commands, "columns": columns, "rows": rows}
     dump_run(path, run | ({"plot": plot} if plot else {}))
 

@@ -7,7 +7,8 @@
 #   BIN      folder of the programs (bin, or build/release/bin)
 #   OUT      folder for everything that was measured (device_check)
 #   SHAPES   models and types of the speeds: "llama-1b:q4 llama-8b:q4 llama-8b:q8_0"
-#   LLAMA_BENCH, LLAMA_MODELS   llama.cpp's llama-bench, and a folder with SHAPE-TYPE.gguf of the same shapes
+#   LLAMA_BENCH, LLAMA_MODELS   llama.cpp's llama-bench with CUDA (BIN/llama-bench where it is in the bundle), and a folder with
+#            SHAPE-TYPE.gguf of the same shapes (bench/make_random_gguf.py)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,6 +16,7 @@ BIN=${BIN:-$([ -d bin ] && echo bin || echo build/release/bin)}
 OUT=${OUT:-device_check}
 SHAPES=${SHAPES:-llama-1b:q4 llama-8b:q4 llama-8b:q8_0}
 mkdir -p "$OUT"
+[ -n "${LLAMA_BENCH:-}" ] || ! [ -x "$BIN/llama-bench" ] || LLAMA_BENCH=$BIN/llama-bench
 failed=0
 start=$SECONDS
 
@@ -100,6 +102,18 @@ sanitizer() {
   done
 }
 
+# llama.cpp over a file of the same shape, in turn with this program.
+peer() {  # SHAPE TYPE
+  local file=${LLAMA_MODELS:-models}/$1-$2.gguf
+  if [ ! -f "$file" ]; then echo "not here: $file, for llama-bench"; return; fi
+  declare -f run driver_folder > "$OUT/outrider"
+  printf '#!/usr/bin/env bash\nBIN=%q\n%s\nrun outrider "$@"\n' "$BIN" "$(cat "$OUT/outrider")" > "$OUT/outrider"
+  chmod +x "$OUT/outrider"
+  part "llama_$1_$2" bench/compare_llama.py "$file" --device cuda --llama-bench "$LLAMA_BENCH" --outrider "$OUT/outrider" \
+    --rows 1,4,8,16,32,64 --prompts 512,2048 --context 512 --rounds 2 --repetitions 10 --json "$OUT/llama_$1_$2.json"
+  cat "$OUT/llama_$1_$2.txt"
+}
+
 speed() {
   say "speeds"
   for one in $SHAPES; do
@@ -110,10 +124,7 @@ speed() {
     done
     part "prompts_${shape}_$type" run outrider bench prompts --shape "$shape" --weights "$type" --device cuda \
       --prompt-lengths 512,2048 --json
-    if [ -n "${LLAMA_BENCH:-}" ]; then
-      part "llama_${shape}_$type" "$LLAMA_BENCH" -m "${LLAMA_MODELS:?}/$shape-$type.gguf" -ngl 99 -p 1,4,8,16,32,64,512,2048 \
-        -n 0 -r 20 -o json
-    fi
+    [ -z "${LLAMA_BENCH:-}" ] || peer "$shape" "$type"
   done
   part profile_of_pass run outrider bench rows --shape llama-1b --weights q4 --device cuda --rows 1,8 --runs 5 --profile
 }
@@ -130,7 +141,7 @@ profile() {
 table() {
   say "table"
   OUT=$OUT python3 - <<'PYTHON' | tee "$OUT/table.txt"
-import json, os, pathlib, re
+import json, os, pathlib, re, statistics
 
 out = pathlib.Path(os.environ["OUT"])
 text = lambda name: (out / name).read_text() if (out / name).exists() else ""
@@ -144,12 +155,11 @@ def loaded(path):
     except (ValueError, IndexError, OSError):
         return None
 
-def peers(shape, kind):
-    try:
-        runs = json.loads(text(f"llama_{shape}_{kind}.txt"))
-    except ValueError:
-        return {}
-    return {run["n_prompt"]: run["avg_ts"] for run in runs}
+def peers(shape, kind, part):
+    """Milliseconds of llama.cpp by rows (ms) or by tokens of a prompt (prompt_ms)."""
+    measured = loaded(out / f"llama_{shape}_{kind}.json")
+    rounds = measured[f"llama_{part}"] if measured else []
+    return {int(count): statistics.median(one[count] for one in rounds) for count in (rounds[0] if rounds else ())}
 
 print(f"{'':34} {'floor':>10} {'ours':>10} {'of floor':>9} {'llama.cpp':>10} {'ratio':>6}")
 def line(name, floor, ours, peer, higher_is_better):
@@ -165,18 +175,19 @@ for path in sorted(out.glob("rows_*.txt")):
         continue
     _, shape, *kind, context = path.stem.split("_")
     kind = "_".join(kind)
-    peer = peers(shape, kind)
+    peer = peers(shape, kind, "ms")
     for row in bench["rows"]:
         floor = bench["streamed_bytes"] / copy / 1e6 if copy else None
-        rate = peer.get(row["rows"]) if context == "512" else None
+        theirs = peer.get(row["rows"]) if context == "512" else None
         line(f"{shape} {kind}, {row['rows']} rows, {context}, ms", floor, row["median_ms"],
-             1e3 * row["rows"] / rate if rate else None, False)
+             theirs, False)
 for path in sorted(out.glob("prompts_*.txt")):
     bench = loaded(path)
     _, shape, *kind = path.stem.split("_")
     for prompt in bench["prompts"] if bench else []:
+        theirs = peers(shape, "_".join(kind), "prompt_ms").get(prompt["tokens"])
         line(f"{shape} {'_'.join(kind)}, prompt of {prompt['tokens']}, tok/s", None, prompt["tokens_per_second"],
-             peers(shape, "_".join(kind)).get(prompt["tokens"]), True)
+             1e3 * prompt["tokens"] / theirs if theirs else None, True)
 lossless = [json.loads(one) for one in text("lossless.jsonl").splitlines() if one.startswith("{")]
 if lossless:
     print(f"text with and without drafts identical: {sum(one['identical'] for one in lossless)} of {len(lossless)} runs, "

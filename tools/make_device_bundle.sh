@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a file with all that tools/device_check.sh needs on another machine with a GPU: programs, their libraries and the
 # loader, small models. There it is unpacked, and tools/device_check.sh runs in its folder.
+# LLAMA_BENCH=FILE puts a llama-bench that was built with CUDA into it, too (bench/README.md).
 # Usage: tools/make_device_bundle.sh BUILD OUTPUT.tar.xz
 set -euo pipefail
 build=$1 output=$2
@@ -15,7 +16,7 @@ if ! grep -q '^OUTRIDER_NVCC:.*=/' "$build/CMakeCache.txt"; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder"/{bin,lib,models,tests/data,tools}
+mkdir -p "$folder"/{bench,bin,lib,models,tests/data,tools}
 for program in outrider device_check; do
   strip -o "$folder/bin/$program" "$build/bin/$program"
   ldd "$build/bin/$program" | awk '$2 == "=>" {print $3} $1 ~ /^\// {print $1}' | xargs -I{} cp -Lu {} "$folder/lib/"
@@ -24,6 +25,8 @@ cp -Lu /lib64/ld-linux-x86-64.so.2 "$folder/lib/"
 for model in "${models[@]}"; do cp -r "$root/models/$model" "$folder/models/"; done
 cp -r "$root/tests/data/models" "$folder/tests/data/"
 cp "$root/tools/device_check.sh" "$folder/tools/"
+cp "$root"/bench/{compare_llama,run_record}.py "$folder/bench/"
+[ -z "${LLAMA_BENCH:-}" ] || strip -o "$folder/bin/llama-bench" "$LLAMA_BENCH"
 mkdir -p "$(dirname "$output")"
 tar -C "$folder" -c . | xz -T0 -1 > "$output"  # -6 takes ten times as long, and the bundle is small enough
 bytes=$(stat -c %s "$output")

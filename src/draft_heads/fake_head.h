@@ -15,12 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fnv1a.h"
+
 namespace outrider {
 
 // The numbers of fake() in tools/head_goldens/common.py: a function of only name and place.
 inline std::vector<float> fake_tensor(const std::string& name, const std::vector<int64_t>& shape) {
-  uint64_t seed = 0xcbf29ce484222325;
-  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const uint64_t seed = fnv1a(name);
   size_t count = 1;
   for (const int64_t size : shape) count *= static_cast<size_t>(size);
   std::vector<float> values(count);

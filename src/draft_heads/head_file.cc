@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fnv1a.h"
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "config/option_value.h"
@@ -48,11 +49,6 @@ std::optional<Method> recognise(const StoredTensors& tensors) {
   for (const auto& [name, entry] : tensors) names.push_back(matrix_of(name).value_or(name));
   const std::vector<std::string_view> views(names.begin(), names.end());
   return recognise_head(views);
-}
-
-uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
-  for (const std::byte byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
-  return hash;
 }
 
 // The file of weights in a directory that bears the name of a method's first checkpoints.
@@ -256,23 +252,23 @@ Result<std::vector<float>> read_numbers(const HeadFile& head, const std::string&
 }
 
 std::string target_fingerprint(const ModelFile& target) {
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = kFnv1aStart;
   std::vector<float> values;
   for (const auto& [name, tensor] : target.tensors) {
     if (!name.ends_with("norm.weight")) continue;
     values.resize(static_cast<size_t>(tensor.rows() * tensor.cols()));
     dequantize_row(tensor.dtype, tensor.data, values.data(), std::ssize(values));
-    hash = fnv1a(fnv1a(hash, std::as_bytes(std::span(name))), std::as_bytes(std::span(values)));
+    hash = fnv1a(std::as_bytes(std::span(values)), fnv1a(name, hash));
   }
   return fmt::format("{:016x}", hash);
 }
 
 std::string head_fingerprint(const HeadFile& head) {
   constexpr size_t kBytes = 256;  // of each tensor
-  uint64_t hash = 0xcbf29ce484222325;
+  uint64_t hash = kFnv1aStart;
   for (const auto& [name, tensor] : head.tensors) {
-    hash = fnv1a(fnv1a(hash, std::as_bytes(std::span(name))), std::as_bytes(std::span(tensor.shape)));
-    hash = fnv1a(hash, tensor.data.first(std::min(tensor.data.size(), kBytes)));
+    hash = fnv1a(std::as_bytes(std::span(tensor.shape)), fnv1a(name, hash));
+    hash = fnv1a(tensor.data.first(std::min(tensor.data.size(), kBytes)), hash);
   }
   return fmt::format("{:016x}", hash);
 }

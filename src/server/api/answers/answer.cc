@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fnv1a.h"
 #include "server/api/answers/stop_reason.h"
 #include "server/api/answers/token_text.h"
 
@@ -25,20 +26,13 @@ void write_prompt_member(JsonWriter& json, const std::string& logprobs) {
 
 }  // namespace
 
-// FNV-1a
-uint64_t text_hash(std::string_view text) {
-  uint64_t value = 0xcbf29ce484222325;
-  for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  return value;
-}
-
 std::string id_text(std::string_view seed, int length) {
   constexpr std::string_view kCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   constexpr int kPerHash = 9;  // characters that 64 bits give
   std::string text;
-  uint64_t bits = text_hash(seed);
+  uint64_t bits = fnv1a(seed);
   for (int i = 0; i < length; ++i, bits /= kCharacters.size()) {
-    if (i > 0 && i % kPerHash == 0) bits = text_hash(text);
+    if (i > 0 && i % kPerHash == 0) bits = fnv1a(text);
     text += kCharacters[bits % kCharacters.size()];
   }
   return text;
@@ -50,7 +44,7 @@ std::string system_fingerprint(const ServedModel& model) {
                            info.kv_cache_type + '|' + std::to_string(info.parameters);
   constexpr char kHex[] = "0123456789abcdef";
   std::string text = "outrider-" OUTRIDER_VERSION "-";
-  for (int shift = 28; shift >= 0; shift -= 4) text += kHex[text_hash(bits) >> shift & 15];
+  for (int shift = 28; shift >= 0; shift -= 4) text += kHex[fnv1a(bits) >> shift & 15];
   return text;
 }
 

@@ -18,7 +18,6 @@ namespace outrider {
 // "outrider-<version>-<hash>". The hash covers all properties of the model that decide the bits of an answer.
 std::string system_fingerprint(const ServedModel& model);
 
-uint64_t text_hash(std::string_view text);
 // Letters and digits that depend only on `seed`.
 std::string id_text(std::string_view seed, int length);
 

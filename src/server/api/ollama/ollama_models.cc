@@ -7,6 +7,7 @@
 #include <ctime>
 #include <vector>
 
+#include "base/fnv1a.h"
 #include "base/quote.h"
 #include "server/api/answers/answer.h"
 #include "server/api/json_writer.h"
@@ -25,7 +26,7 @@ std::string digest_of(const ServedModel& model) {
   std::string seed = system_fingerprint(model);
   for (int i = 0; i < 4; ++i) {
     char hex[17];
-    std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(text_hash(seed)));
+    std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(fnv1a(seed)));
     digest += hex;
     seed += digest;
   }

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/fnv1a.h"
 #include "server/api/json_text.h"
 
 namespace outrider {
@@ -89,8 +90,7 @@ bool is_short_id(const std::string& id) {
 
 std::string short_id(const std::string& id) {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char byte : id) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211u;
+  uint64_t hash = fnv1a(id);
   std::string text;
   for (size_t i = 0; i < kShortId; ++i) {
     text += kDigits[hash % kDigits.size()];

@@ -6,13 +6,6 @@
 
 namespace outrider::simt {
 
-#define OUTRIDER_SIMT_COMPARISON(op)                                                  \
-  SIMT friend Bools operator op(const Lanes& a, const Lanes& b) {                     \
-    Bools r;                                                                          \
-    for (int l = 0; l < kWarp; ++l) r.v[l] = -static_cast<int32_t>(a.v[l] op b.v[l]); \
-    return r;                                                                         \
-  }
-
 template <>
 struct alignas(64) Lanes<double> {
   double v[kWarp];
@@ -27,21 +20,11 @@ struct alignas(64) Lanes<double> {
   OUTRIDER_SIMT_COMPARISON(>=)
   OUTRIDER_SIMT_COMPARISON(==)
 };
-#undef OUTRIDER_SIMT_COMPARISON
 
-// For plain numbers, too.
-#define OUTRIDER_SIMT_BINARY(name, op)                                      \
-  SIMT double name(double a, double b) { return a op b; }                   \
-  SIMT Lanes<double> name(const Lanes<double>& a, const Lanes<double>& b) { \
-    Lanes<double> r;                                                        \
-    for (int l = 0; l < kWarp; ++l) r.v[l] = a.v[l] op b.v[l];              \
-    return r;                                                               \
-  }
-OUTRIDER_SIMT_BINARY(add_rn, +)
-OUTRIDER_SIMT_BINARY(sub_rn, -)
-OUTRIDER_SIMT_BINARY(mul_rn, *)
-OUTRIDER_SIMT_BINARY(div_rn, /)
-#undef OUTRIDER_SIMT_BINARY
+OUTRIDER_SIMT_BINARY(double, add_rn, x + y)
+OUTRIDER_SIMT_BINARY(double, sub_rn, x - y)
+OUTRIDER_SIMT_BINARY(double, mul_rn, x* y)
+OUTRIDER_SIMT_BINARY(double, div_rn, x / y)
 
 SIMT Lanes<double> to_double(const Lanes<float>& a) {
   Lanes<double> r;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "device_kernels/simt/byte_products.h"
+#include "device_kernels/simt/emulated_operators.h"
 
 #define SIMT [[gnu::always_inline]] inline
 // Parts of kernels that are compiled by themselves, so that no function becomes very large. Each file has its
@@ -48,13 +49,6 @@ struct alignas(64) Lanes<bool> {
   }
 };
 using Bools = Lanes<bool>;
-
-#define OUTRIDER_SIMT_COMPARISON(op)                                                  \
-  SIMT friend Bools operator op(const Lanes& a, const Lanes& b) {                     \
-    Bools r;                                                                          \
-    for (int l = 0; l < kWarp; ++l) r.v[l] = -static_cast<int32_t>(a.v[l] op b.v[l]); \
-    return r;                                                                         \
-  }
 
 template <>
 struct alignas(64) Lanes<float> {
@@ -110,7 +104,6 @@ struct alignas(64) Lanes<int> {
   OUTRIDER_SIMT_COMPARISON(>=)
   OUTRIDER_SIMT_COMPARISON(==)
 };
-#undef OUTRIDER_SIMT_COMPARISON
 #undef OUTRIDER_SIMT_INTEGER
 #undef OUTRIDER_SIMT_SIGNED
 
@@ -129,23 +122,15 @@ SIMT Lanes<int> lane_id() {
     for (int l = 0; l < kWarp; ++l) r.v[l] = name(a.v[l]); \
     return r;                                              \
   }
-#define OUTRIDER_SIMT_BINARY(name, expression)                           \
-  SIMT float name(float x, float y) { return expression; }               \
-  SIMT Lanes<float> name(const Lanes<float>& a, const Lanes<float>& b) { \
-    Lanes<float> r;                                                      \
-    for (int l = 0; l < kWarp; ++l) r.v[l] = name(a.v[l], b.v[l]);       \
-    return r;                                                            \
-  }
 OUTRIDER_SIMT_FUNCTION(abs_of, __builtin_fabsf(x))
 OUTRIDER_SIMT_FUNCTION(sqrt_rn, __builtin_sqrtf(x))
-OUTRIDER_SIMT_BINARY(add_rn, x + y)
-OUTRIDER_SIMT_BINARY(sub_rn, x - y)
-OUTRIDER_SIMT_BINARY(mul_rn, x* y)
-OUTRIDER_SIMT_BINARY(div_rn, x / y)
-OUTRIDER_SIMT_BINARY(max_of, x > y ? x : y)
-OUTRIDER_SIMT_BINARY(min_of, x < y ? x : y)
+OUTRIDER_SIMT_BINARY(float, add_rn, x + y)
+OUTRIDER_SIMT_BINARY(float, sub_rn, x - y)
+OUTRIDER_SIMT_BINARY(float, mul_rn, x* y)
+OUTRIDER_SIMT_BINARY(float, div_rn, x / y)
+OUTRIDER_SIMT_BINARY(float, max_of, x > y ? x : y)
+OUTRIDER_SIMT_BINARY(float, min_of, x < y ? x : y)
 #undef OUTRIDER_SIMT_FUNCTION
-#undef OUTRIDER_SIMT_BINARY
 
 SIMT float fma_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 SIMT Lanes<float> fma_rn(const Lanes<float>& a, const Lanes<float>& b, const Lanes<float>& c) {

@@ -11,6 +11,7 @@ namespace outrider {
 // Layers that keep a state of fixed size for each sequence, in place of keys and values of every entry.
 struct StateShape {
   int64_t layer_count = 0;       // 0: the model has no such layers
+  int64_t first_layer = 0;       // number of the first one; the states of layers before it are elsewhere
   int64_t size = 0;              // numbers of a state in one layer, f32
   int64_t update_size = 0;       // numbers by which one entry changes it, f32
   int64_t sequence_count = 0;    // sequences that memory is reserved for; more take memory when they begin

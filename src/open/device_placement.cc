@@ -12,6 +12,7 @@
 #include "device_kernels/products/device_matrix.h"
 #include "device_kernels/products/stored_codes.h"
 #include "engine/storage_type.h"
+#include "models/blocks/kinds.h"
 #include "models/decoder_weights.h"
 #include "open/default_context.h"
 
@@ -52,6 +53,12 @@ struct TargetNeeds {
   }
 };
 
+// The state of a sequence in a layer.
+int64_t state_bytes(const ModelConfig& config, int64_t layer) {
+  return make_block(*config.traits_of(layer).kind, {config, layer, {}})->cache().state_size *
+         static_cast<int64_t>(sizeof(float));
+}
+
 // The rows of a prompt with a full batch; drafts have a few more.
 int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int64_t widest) {
   constexpr int64_t kDrafted = 64;
@@ -59,7 +66,10 @@ int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int
   const int64_t wanted = options.max_batch + kDrafted;
   const int64_t rows = options.max_batch_rows > 0 ? options.max_batch_rows : options.prefill_chunk + wanted;
   const int64_t of_row = 6 * config.hidden_size + 4 * widest;  // the stream, and products on their way
-  return (rows * of_row + wanted * config.vocab_size) * static_cast<int64_t>(sizeof(float));
+  // Choosers of tokens, of steps on the device and of host steps, keep the likeliest tokens of a row.
+  constexpr int64_t kChoiceRows = 64 + 32, kOfToken = sizeof(int) + sizeof(double);
+  return (rows * of_row + wanted * config.vocab_size) * static_cast<int64_t>(sizeof(float)) +
+         kChoiceRows * config.vocab_size * kOfToken;
 }
 
 TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) {
@@ -86,7 +96,8 @@ TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) 
   }
   for (int64_t i = 0; i < config.layer_count; ++i) {
     needs.layers[static_cast<size_t>(i)].cache =
-        needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type), i);
+        needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type), i) +
+        options.max_batch * state_bytes(config, i);
   }
   needs.scratch = scratch_bytes(options, target, widest);
   return needs;

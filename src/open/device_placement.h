@@ -15,7 +15,7 @@ namespace outrider {
 // The bytes that a target needs in the memory of a device.
 struct DeviceNeeds {
   int64_t weights = 0;  // of products and tables
-  int64_t cache = 0;    // keys and values of the longest sequence
+  int64_t cache = 0;    // keys and values of the longest sequence, and the states of a full batch
   int64_t scratch = 0;  // rows of a pass, about
   int64_t context = 0;  // tokens
 

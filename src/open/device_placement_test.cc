@@ -37,6 +37,23 @@ TEST(DevicePlacement, NeedsAreWeightsAndEntries) {
   EXPECT_LT(device_needs(options, file).weights, needs.weights / 2);
 }
 
+// A state of each sequence in the batch, whatever its length.
+TEST(DevicePlacement, NeedsHaveStates) {
+  const ModelFile file = file_of("lfm2");
+  EngineOptions options = short_context();
+  options.max_batch = 4;
+  const int64_t few = device_needs(options, file).cache;
+  options.max_batch = 9;
+  const int64_t more = device_needs(options, file).cache;
+  int64_t states = 0;  // numbers of a sequence
+  for (const LayerBlocks& layer : make_layers(file.config)) states += layer.mixer->cache().state_size;
+  EXPECT_GT(states, 0);
+  EXPECT_EQ(more - few, 5 * states * 4);
+  // Layers of the processor have their states there.
+  const DeviceNeeds rest = device_needs(options, file, {.host_layers = file.config.layer_count});
+  EXPECT_EQ(rest.cache, 0);
+}
+
 constexpr const char* kDense = "shape:llama-68m@2,q4_0,512";
 constexpr const char* kExperts = "shape:moe-20m@4,q4_0,512";
 

@@ -77,9 +77,10 @@ DeviceLayerStates DeviceStateLists::list(const StatePlan& plan, const Place& pla
   for (const StateSequence& sequence : plan.sequences()) lists.add(sequence, place);
   const DeviceStates& numbers = place.numbers;
   const StateShape& shape = numbers.shape();
+  const int64_t layer = place.layer - shape.first_layer;
   DeviceLayerStates states{
-      .states = of_layer(numbers.states(), numbers.state_numbers(), place.layer * shape.size),
-      .updates = of_layer(numbers.updates(), numbers.update_numbers(), place.layer * shape.update_size),
+      .states = of_layer(numbers.states(), numbers.state_numbers(), layer * shape.size),
+      .updates = of_layer(numbers.updates(), numbers.update_numbers(), layer * shape.update_size),
       .state_stride = static_cast<int>(shape.layer_count * shape.size),
       .update_stride = static_cast<int>(shape.layer_count * shape.update_size),
       .node_count = lists.count(),

@@ -15,13 +15,14 @@ KvShape host_shape(KvShape shape, const HostCacheLayers& on_host) {
   return shape;
 }
 
-// All layers, of which the first have no heads; no states where this machine has all.
+// All layers, of which the first have no heads, and the states of the others.
 KvShape device_shape(KvShape shape, const HostCacheLayers& on_host) {
   if (shape.layers.empty())
     shape.layers.assign(static_cast<size_t>(shape.layer_count), {shape.kv_head_count, shape.head_dim});
   for (int64_t layer = 0; layer < on_host.entries; ++layer)
     shape.layers[static_cast<size_t>(layer)].count = 0;
-  if (on_host.states == shape.states.layer_count) shape.states.layer_count = 0;
+  shape.states.first_layer = on_host.states;
+  shape.states.layer_count -= on_host.states;
   return shape;
 }
 
@@ -63,29 +64,32 @@ void SplitStates::poison_updates(int32_t id, int64_t first, int64_t count) {
 }
 
 template <typename Take>
-void SplitStates::for_each_part(int64_t updates, Take&& take) const {
-  const int64_t state = host_layers_ * shape_.size, update = host_layers_ * shape_.update_size;
-  take(0, 0, state);
+void SplitStates::for_each_piece(const Part& part, int64_t updates, Take&& take) const {
+  const int64_t state = part.count * shape_.size, update = part.count * shape_.update_size;
+  take(0, part.first * shape_.size, state);
+  const int64_t of_all = shape_.layer_count * shape_.size + part.first * shape_.update_size;
   for (int64_t i = 0; i < updates; ++i)
-    take(state + i * update, shape_.layer_count * (shape_.size + i * shape_.update_size), update);
+    take(state + i * update, of_all + i * shape_.layer_count * shape_.update_size, update);
 }
 
 void SplitStates::save(int32_t id, int64_t updates, float* to) {
-  std::vector<float> own(static_cast<size_t>(host_numbers(updates)));
-  device_.save(id, updates, to);
-  host_.save(id, updates, own.data());
-  for_each_part(updates, [&](int64_t of_host, int64_t of_all, int64_t count) {
-    std::copy_n(own.data() + of_host, count, to + of_all);
-  });
+  for (const Part& part : parts()) {
+    std::vector<float> own = room_for(part, updates);
+    part.storage.save(id, updates, own.data());
+    for_each_piece(part, updates, [&](int64_t of_part, int64_t of_all, int64_t count) {
+      std::copy_n(own.data() + of_part, count, to + of_all);
+    });
+  }
 }
 
 void SplitStates::load(int32_t id, int64_t updates, const float* from) {
-  std::vector<float> own(static_cast<size_t>(host_numbers(updates)));
-  for_each_part(updates, [&](int64_t of_host, int64_t of_all, int64_t count) {
-    std::copy_n(from + of_all, count, own.data() + of_host);
-  });
-  device_.load(id, updates, from);
-  host_.load(id, updates, own.data());
+  for (const Part& part : parts()) {
+    std::vector<float> own = room_for(part, updates);
+    for_each_piece(part, updates, [&](int64_t of_part, int64_t of_all, int64_t count) {
+      std::copy_n(from + of_all, count, own.data() + of_part);
+    });
+    part.storage.load(id, updates, own.data());
+  }
 }
 
 SplitPages::SplitPages(Device& device, const KvShape& shape, const HostCacheLayers& on_host)

@@ -14,8 +14,7 @@ struct HostCacheLayers {
   int64_t states = 0;
 };
 
-// States of which the first layers lie on this machine, and the others on a device. The device has unused
-// room for the first ones, too, because its kernels find a layer by its number.
+// States of which the first layers lie on this machine, and the others on a device.
 class SplitStates final : public StateStorage {
  public:
   // All must outlive it. shape: of all layers
@@ -36,11 +35,19 @@ class SplitStates final : public StateStorage {
   void load(int32_t id, int64_t updates, const float* from) override;
 
  private:
-  // Calls take(numbers of the host, numbers of all layers, count) for the state and for each update.
+  // Some layers, in one storage.
+  struct Part {
+    StateStorage& storage;
+    int64_t first, count;
+  };
+  std::vector<Part> parts() const {
+    return {{host_, 0, host_layers_}, {device_, host_layers_, shape_.layer_count - host_layers_}};
+  }
+  // Calls take(numbers of the part, numbers of all layers, count) for the state and for each update.
   template <typename Take>
-  void for_each_part(int64_t updates, Take&& take) const;
-  int64_t host_numbers(int64_t updates) const {
-    return host_layers_ * (shape_.size + updates * shape_.update_size);
+  void for_each_piece(const Part& part, int64_t updates, Take&& take) const;
+  std::vector<float> room_for(const Part& part, int64_t updates) const {
+    return std::vector<float>(static_cast<size_t>(part.count * (shape_.size + updates * shape_.update_size)));
   }
 
   StateShape shape_;

@@ -92,6 +92,10 @@ TEST(SplitStates, DoWhatHostStatesDo) {
     EmulatedDevice device({});
     HostStates whole(shape.states);
     SplitPages pages(device, shape, {.entries = 2, .states = layers});
+    // The device has no room for layers of this machine.
+    auto& there = dynamic_cast<DevicePages&>(pages.device().storage()).states();
+    EXPECT_EQ(there.shape().bytes_per_sequence(), (3 - layers) * 5 * 4);
+    EXPECT_EQ(there.state_numbers(), 2 * (3 - layers) * 5);
     for (StateStorage* states :
          {static_cast<StateStorage*>(&whole), static_cast<StateStorage*>(&pages.states())}) {
       for (int32_t id = 0; id < 3; ++id) {

@@ -11,16 +11,21 @@
 #include "base/check.h"
 
 namespace outrider {
-namespace {
-
 // Runs a list as calls of a device.
-class CalledList final : public LoadedList {
+class ComparedDevice::CalledList final : public LoadedList {
  public:
-  CalledList(Device& device, DeviceList list) : device_(device), list_(std::move(list)) {}
-  void run() override { run_entries(list_, *this); }
+  CalledList(ComparedDevice& device, DeviceList list) : device_(device), list_(std::move(list)) {}
+  void run() override {
+    device_.count_list();
+    run_entries(list_, *this);
+  }
+  bool update(DeviceList list) override {
+    list_ = std::move(list);
+    return true;
+  }
 
   void launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
-    device_.launch(kernel, args, shape);
+    device_.compare_launch(kernel, args, shape);
   }
   void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) { device_.copy(from, to, bytes); }
   void fill(DeviceAddress to, std::byte value, int64_t bytes) { device_.fill(to, value, bytes); }
@@ -31,13 +36,12 @@ class CalledList final : public LoadedList {
   }
 
  private:
-  Device& device_;
+  ComparedDevice& device_;
   DeviceList list_;
 };
 
-}  // namespace
-
 DeviceAddress ComparedDevice::allocate(int64_t bytes) {
+  count_allocation();
   const DeviceAddress address = tested_.allocate(bytes);
   allocations_[address] = {.emulated = oracle_.allocate(bytes), .bytes = bytes};
   tested_.fill(address, std::byte{0xFF}, bytes);  // as the emulation's
@@ -86,11 +90,13 @@ DeviceAddress ComparedDevice::emulated(DeviceAddress address) const {
 
 void ComparedDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
   if (bytes.empty()) return;
+  count_upload(bytes);
   tested_.upload(bytes, to);
   oracle_.upload(bytes, emulated(to));
 }
 
 void ComparedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
+  count_download(bytes);
   tested_.download(from, bytes);
 }
 
@@ -107,6 +113,11 @@ void ComparedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
 }
 
 void ComparedDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
+  count_launch();
+  compare_launch(kernel, args, shape);
+}
+
+void ComparedDevice::compare_launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
   // Words of the arguments that name memory of the device are addresses; other numbers are far below.
   std::vector<std::byte> translated(kernel.args_bytes);
   std::memcpy(translated.data(), args, kernel.args_bytes);

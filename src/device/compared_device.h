@@ -40,6 +40,7 @@ class ComparedDevice final : public Device {
   Result<std::unique_ptr<LoadedList>> load(DeviceList list) override;
   MappedMemory allocate_mapped(int64_t bytes) override;
   void release_mapped(const MappedMemory& memory) override;
+  void wait() override { tested_.wait(); }
   int64_t record_event() override { return tested_.record_event(); }
   double ms_between(int64_t first, int64_t second) override { return tested_.ms_between(first, second); }
 
@@ -47,6 +48,8 @@ class ComparedDevice final : public Device {
   const std::map<std::string_view, Comparison>& comparisons() const { return comparisons_; }
 
  private:
+  class CalledList;
+
   struct Twin {
     DeviceAddress emulated = 0;
     int64_t bytes = 0;
@@ -58,6 +61,7 @@ class ComparedDevice final : public Device {
   Allocation allocation_of(DeviceAddress address) const;
   DeviceAddress emulated(DeviceAddress address) const;
   void forget(DeviceAddress memory);
+  void compare_launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape);
   void compare(const Twin& twin, DeviceAddress address, Comparison& comparison);
 
   Device& tested_;

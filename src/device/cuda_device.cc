@@ -92,6 +92,7 @@ std::optional<int64_t> CudaDevice::free_bytes() const {
 
 DeviceAddress CudaDevice::allocate(int64_t bytes) {
   enter();
+  count_allocation();
   CudaDriver::Address address = 0;
   const int code = driver_.allocate(&address, static_cast<size_t>(bytes));
   if (code == kCudaOutOfMemory) throw std::bad_alloc();
@@ -108,12 +109,14 @@ void CudaDevice::release(DeviceAddress memory) {
 void CudaDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
   if (bytes.empty()) return;
   enter();
+  count_upload(bytes);
   expect(driver_.upload(to, bytes.data(), bytes.size()), "cuMemcpyHtoD");
 }
 
 void CudaDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
   enter();
+  count_download(bytes);
   expect(driver_.download(bytes.data(), from, bytes.size()), "cuMemcpyDtoH");
 }
 
@@ -153,6 +156,7 @@ CudaDriver::Handle CudaDevice::function_of(const DeviceKernel& kernel, int share
 void CudaDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
   if (shape.blocks == 0) return;  // which the driver refuses
   enter();
+  count_launch();
   const CudaDriver::Handle function = function_of(kernel, shape.shared_bytes);
   void* arguments[] = {const_cast<void*>(args)};
   expect(driver_.launch(function, static_cast<unsigned>(shape.blocks), 1, 1,
@@ -163,7 +167,7 @@ void CudaDevice::launch(const DeviceKernel& kernel, const void* args, const Laun
 
 Result<std::unique_ptr<LoadedList>> CudaDevice::load(DeviceList list) {
   enter();
-  if (find_function("outrider_ContinueLoop") == nullptr)
+  if (list.has_loops() && find_function("outrider_ContinueLoop") == nullptr)
     return resource_error("NVIDIA's driver refuses the code of loops; update it");
   return CudaList::make(
       {.driver = &driver_,
@@ -171,7 +175,8 @@ Result<std::unique_ptr<LoadedList>> CudaDevice::load(DeviceList list) {
        .function_of = [this](const DeviceKernel& kernel,
                              int shared_bytes) { return function_of(kernel, shared_bytes); },
        .allocate = [this](int64_t bytes) { return allocate(bytes); },
-       .release = [this](DeviceAddress memory) { release(memory); }},
+       .release = [this](DeviceAddress memory) { release(memory); },
+       .count_run = [this] { count_list(); }},
       list);
 }
 
@@ -190,6 +195,11 @@ MappedMemory CudaDevice::allocate_mapped(int64_t bytes) {
 void CudaDevice::release_mapped(const MappedMemory& memory) {
   enter();
   expect(driver_.release_host(memory.host), "cuMemFreeHost");
+}
+
+void CudaDevice::wait() {
+  enter();
+  expect(driver_.synchronize(), "cuCtxSynchronize");
 }
 
 int64_t CudaDevice::record_event() {

@@ -56,6 +56,7 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<LoadedList>> load(DeviceList list) override;
   MappedMemory allocate_mapped(int64_t bytes) override;
   void release_mapped(const MappedMemory& memory) override;
+  void wait() override;
   int64_t record_event() override;
   double ms_between(int64_t first, int64_t second) override;
 

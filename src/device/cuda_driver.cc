@@ -49,6 +49,7 @@ Result<CudaDriver> open_cuda_driver(const char* library) {
   found.find(driver.device_attribute, "cuDeviceGetAttribute");
   found.find(driver.retain_primary_context, "cuDevicePrimaryCtxRetain");
   found.find(driver.set_current_context, "cuCtxSetCurrent");
+  found.find(driver.synchronize, "cuCtxSynchronize");
   found.find(driver.memory_info, "cuMemGetInfo_v2");
   found.find(driver.allocate, "cuMemAlloc_v2");
   found.find(driver.release, "cuMemFree_v2");
@@ -72,6 +73,7 @@ Result<CudaDriver> open_cuda_driver(const char* library) {
   found.find_new(driver.add_node, "cuGraphAddNode_v2");
   found.find_new(driver.create_condition, "cuGraphConditionalHandleCreate");
   found.find_new(driver.instantiate_graph, "cuGraphInstantiateWithFlags");
+  found.find_new(driver.update_graph, "cuGraphExecUpdate_v2");
   found.find_new(driver.launch_graph, "cuGraphLaunch");
   found.find_new(driver.destroy_ready_graph, "cuGraphExecDestroy");
   if (!found.missing().empty())

@@ -26,6 +26,7 @@ struct CudaDriver {
   int (*device_attribute)(int* value, int attribute, int device) = nullptr;
   int (*retain_primary_context)(Handle* context, int device) = nullptr;
   int (*set_current_context)(Handle context) = nullptr;
+  int (*synchronize)() = nullptr;
   int (*memory_info)(size_t* free, size_t* total) = nullptr;
   int (*allocate)(Address* address, size_t bytes) = nullptr;
   int (*release)(Address address) = nullptr;
@@ -54,6 +55,8 @@ struct CudaDriver {
   int (*create_condition)(uint64_t* condition, Handle graph, Handle context, unsigned value,
                           unsigned flags) = nullptr;
   int (*instantiate_graph)(Handle* ready, Handle graph, unsigned long long flags) = nullptr;
+  // Gives a ready graph the parameters of another graph with the same nodes.
+  int (*update_graph)(Handle ready, Handle graph, CudaUpdateResult* result) = nullptr;
   int (*launch_graph)(Handle ready, Handle stream) = nullptr;
   int (*destroy_ready_graph)(Handle ready) = nullptr;
 

@@ -72,6 +72,13 @@ struct CudaNodeParams {
   int64_t reserved1 = 0;
 };
 
+// Why a ready graph cannot be updated.
+struct CudaUpdateResult {
+  int result = 0;
+  void* node = nullptr;
+  void* edge_from = nullptr;
+};
+
 // Sets the condition of a loop before its first round and after each one.
 struct ContinueLoopArgs {
   uint64_t condition = 0;

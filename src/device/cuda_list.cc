@@ -44,10 +44,24 @@ CudaList::~CudaList() {
 
 void CudaList::run() {
   const CudaDriver& driver = *site_.driver;
+  site_.count_run();
   int code = driver.set_current_context(site_.context);
   if (code == 0) code = driver.launch_graph(ready_, nullptr);
   if (code != 0) log_warning("the GPU failed at cuGraphLaunch: " + driver.text_of(code));
   OUTRIDER_CHECK(code == 0);
+}
+
+bool CudaList::update(DeviceList list) {
+  const CudaDriver& driver = *site_.driver;
+  if (driver.update_graph == nullptr || !counters_.empty() || list.has_loops()) return false;
+  Handle graph = nullptr, last = nullptr;
+  CudaUpdateResult result;
+  int code = driver.set_current_context(site_.context);
+  if (code == 0) code = driver.create_graph(&graph, 0);
+  if (code == 0) code = add_entries(graph, list, last);
+  if (code == 0) code = driver.update_graph(ready_, graph, &result);
+  if (graph != nullptr) driver.destroy_graph(graph);
+  return code == 0;
 }
 
 int CudaList::add_entries(Handle graph, const DeviceList& list, Handle& last) {

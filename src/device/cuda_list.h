@@ -22,12 +22,15 @@ class CudaList final : public LoadedList {
     std::function<CudaDriver::Handle(const DeviceKernel&, int shared_bytes)> function_of;
     std::function<DeviceAddress(int64_t bytes)> allocate;
     std::function<void(DeviceAddress)> release;
+    std::function<void()> count_run;
   };
 
   // Error: the driver has no conditional nodes, or refuses the graph.
   static Result<std::unique_ptr<LoadedList>> make(Site site, const DeviceList& list);
   ~CudaList() override;
   void run() override;
+  // Lists with loops cannot be changed: their conditions belong to their graphs.
+  bool update(DeviceList list) override;
 
  private:
   using Handle = CudaDriver::Handle;

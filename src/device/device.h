@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,23 @@ class LoadedList {
   // Runs the list once, after all calls before this one. It may return while the list runs; later calls of
   // the device wait until it has run.
   virtual void run() = 0;
+  // Takes the places and numbers of a list of the same entries. False: the list cannot be changed to it, and
+  // stays as it was.
+  virtual bool update(DeviceList list) = 0;
+};
+
+// Orders of the host to a device so far.
+struct DeviceCounts {
+  int64_t launches = 0;  // one by one, not within lists
+  int64_t lists = 0;     // that ran
+  int64_t uploaded_bytes = 0;
+  int64_t downloaded_bytes = 0;
+  int64_t allocations = 0;
+
+  DeviceCounts operator-(const DeviceCounts& before) const {
+    return {launches - before.launches, lists - before.lists, uploaded_bytes - before.uploaded_bytes,
+            downloaded_bytes - before.downloaded_bytes, allocations - before.allocations};
+  }
 };
 
 // Memory that host and device both see, also while a list runs.
@@ -90,10 +108,31 @@ class Device {
   virtual MappedMemory allocate_mapped(int64_t bytes) = 0;
   virtual void release_mapped(const MappedMemory& memory) = 0;
 
+  // Returns when all calls before have run.
+  virtual void wait() = 0;
   // A moment in the order of calls.
   virtual int64_t record_event() = 0;
   // The time between two moments, which have both passed when this returns.
   virtual double ms_between(int64_t first, int64_t second) = 0;
+
+  DeviceCounts counts() const {
+    return {.launches = launches_,
+            .lists = lists_,
+            .uploaded_bytes = uploaded_bytes_,
+            .downloaded_bytes = downloaded_bytes_,
+            .allocations = allocations_};
+  }
+
+ protected:
+  void count_launch() { ++launches_; }
+  void count_list() { ++lists_; }
+  void count_upload(std::span<const std::byte> bytes) { uploaded_bytes_ += std::ssize(bytes); }
+  void count_download(std::span<const std::byte> bytes) { downloaded_bytes_ += std::ssize(bytes); }
+  void count_allocation() { ++allocations_; }
+
+ private:
+  std::atomic<int64_t> launches_ = 0, lists_ = 0, uploaded_bytes_ = 0, downloaded_bytes_ = 0,
+                       allocations_ = 0;
 };
 
 // Memory of a device that grows, and is given back in the end. Growing loses the contents.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device_list.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -19,6 +20,11 @@ void DeviceList::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
 
 void DeviceList::fill(DeviceAddress to, std::byte value, int64_t bytes) {
   if (bytes > 0) entries_.push_back(Fill{to, value, bytes});
+}
+
+bool DeviceList::has_loops() const {
+  return std::ranges::any_of(entries_,
+                             [](const Entry& entry) { return std::holds_alternative<Loop>(entry); });
 }
 
 void DeviceList::repeat(DeviceAddress word, int limit, DeviceList body) {

@@ -44,6 +44,7 @@ class DeviceList {
   void repeat(DeviceAddress word, int limit, DeviceList body);
 
   const std::vector<Entry>& entries() const { return entries_; }
+  bool has_loops() const;
 
  private:
   std::vector<Entry> entries_;

@@ -167,6 +167,59 @@ TEST(DeviceList, ARunFollowsTheCallsBeforeItAndPrecedesLaterOnes) {
   }
 }
 
+// A list with loops stays as it was on a GPU, where conditions belong to graphs.
+TEST(DeviceList, ListsOfTheSameEntriesTakeOtherPlacesAndNumbers) {
+  Devices devices;
+  for (Device* device : devices.all()) {
+    Words words(*device);
+    DeviceList first, second, longer, loop;
+    words.add(first, 4, 5, 1);
+    words.add(second, 6, 5, 2);
+    words.add(longer, 4, 5, 1);
+    longer.copy(words.at(4), words.at(7), 4);
+    loop.repeat(words.at(0), 1, first);
+    const auto loaded = device->load(first);
+    words.write({0, 0, 0, 0, 10, 3, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+    (*loaded)->run();
+    EXPECT_TRUE((*loaded)->update(second)) << device->name();
+    (*loaded)->run();
+    EXPECT_EQ(words.read(), (std::vector<int>{0, 0, 0, 0, 13, 3, 26, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+    if (device != devices.cuda.get()) continue;
+    EXPECT_FALSE((*loaded)->update(longer));
+    EXPECT_FALSE((*loaded)->update(loop));
+    (*loaded)->run();
+    EXPECT_EQ(words.read()[6], 32);
+    EXPECT_EQ(fake_cuda().updated_graphs, 1);
+  }
+  EXPECT_EQ(fake_cuda().graphs, 0);
+}
+
+// One launch within a list is none of the host's.
+TEST(DeviceList, DevicesCountWhatTheHostOrders) {
+  Devices devices;
+  for (Device* device : devices.all()) {
+    Words words(*device);
+    DeviceList list;
+    words.add(list, 4, 5, 1);
+    words.add(list, 5, 4, 1);
+    const auto loaded = device->load(list);
+    const DeviceCounts before = device->counts();
+    words.write(std::vector<int>(kWords));
+    (*loaded)->run();
+    const AddProductArgs args{reinterpret_cast<int*>(words.at(4)), reinterpret_cast<const int*>(words.at(5)),
+                              1};
+    for (int i = 0; i < 3; ++i) device->launch(kAddProduct, &args, {});
+    words.read();
+    const DeviceBuffer more(*device, 8);
+    const DeviceCounts counts = device->counts() - before;
+    EXPECT_EQ(counts.launches, 3) << device->name();
+    EXPECT_EQ(counts.lists, 1) << device->name();
+    EXPECT_EQ(counts.uploaded_bytes, kWords * 4) << device->name();
+    EXPECT_EQ(counts.downloaded_bytes, kWords * 4) << device->name();
+    EXPECT_EQ(counts.allocations, 1) << device->name();
+  }
+}
+
 struct RingArgs {
   std::atomic<int>* ring;  // tokens so far, then a flag that stops
   int* going;
@@ -244,8 +297,10 @@ TEST(DeviceList, DriversMayRefuseTheCodeOfLoops) {
                                    {.major = 9, .code = kLoops, .has_loops = true}};
   const auto device = find_cuda_device(driver, images, 13000).device;
   ASSERT_NE(device, nullptr);
-  EXPECT_EQ(device->load(DeviceList()).error().message,
-            "NVIDIA's driver refuses the code of loops; update it");
+  DeviceList list;
+  list.repeat(256, 1, {});
+  EXPECT_TRUE(device->load(DeviceList()).ok());
+  EXPECT_EQ(device->load(list).error().message, "NVIDIA's driver refuses the code of loops; update it");
   images.back().has_loops = false;
   EXPECT_EQ(find_cuda_device(driver, images, 13000).problem,
             "the GPU does not take the kernels: a fake error");

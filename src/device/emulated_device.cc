@@ -42,6 +42,11 @@ class EmulatedDevice::List final : public LoadedList {
   List(EmulatedDevice& device, DeviceList list) : device_(device), list_(std::move(list)) {}
   ~List() override { device_.settle(); }
   void run() override { device_.run_list(list_); }
+  bool update(DeviceList list) override {
+    device_.settle();
+    list_ = std::move(list);
+    return true;
+  }
 
  private:
   EmulatedDevice& device_;
@@ -55,6 +60,7 @@ EmulatedDevice::~EmulatedDevice() {
 }
 
 DeviceAddress EmulatedDevice::allocate(int64_t bytes) {
+  count_allocation();
   void* memory = operator new(static_cast<size_t>(bytes), kAlignment);
   std::memset(memory, 0xFF, static_cast<size_t>(bytes));
   const auto address = reinterpret_cast<DeviceAddress>(memory);
@@ -88,11 +94,13 @@ std::byte* EmulatedDevice::place_of(DeviceAddress address, int64_t bytes) const 
 
 void EmulatedDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
   settle();
+  count_upload(bytes);
   if (!bytes.empty()) std::memcpy(place_of(to, std::ssize(bytes)), bytes.data(), bytes.size());
 }
 
 void EmulatedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
   settle();
+  count_download(bytes);
   if (!bytes.empty()) std::memcpy(bytes.data(), place_of(from, std::ssize(bytes)), bytes.size());
 }
 
@@ -108,6 +116,7 @@ void EmulatedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
 
 void EmulatedDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
   settle();
+  count_launch();
   launch_now(kernel, args, shape);
 }
 
@@ -141,6 +150,7 @@ MappedMemory EmulatedDevice::allocate_mapped(int64_t bytes) {
 
 void EmulatedDevice::run_list(const DeviceList& list) {
   settle();
+  count_list();
   const std::lock_guard lock(list_mutex_);
   list_ = std::async(std::launch::async, [this, &list] {
     Runner runner(*this);

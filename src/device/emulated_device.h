@@ -30,6 +30,7 @@ class EmulatedDevice final : public Device {
   Result<std::unique_ptr<LoadedList>> load(DeviceList list) override;
   MappedMemory allocate_mapped(int64_t bytes) override;
   void release_mapped(const MappedMemory& memory) override { release(memory.device); }
+  void wait() override { settle(); }
   int64_t record_event() override;
   double ms_between(int64_t first, int64_t second) override;
 

@@ -3,6 +3,7 @@
 // launches are emulated.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -46,6 +47,7 @@ struct FakeCuda {
     std::vector<std::unique_ptr<Node>> nodes;
   };
   int graphs = 0;  // that exist, also ready ones
+  int updated_graphs = 0;
   std::map<uint64_t, unsigned> conditions = {};
 };
 
@@ -183,6 +185,17 @@ inline void add_graph_functions(CudaDriver& driver) {
     ++fake_cuda().graphs;
     return *ready = graph, 0;
   };
+  driver.update_graph = [](CudaDriver::Handle ready, CudaDriver::Handle graph, CudaUpdateResult*) {
+    auto& to = static_cast<FakeCuda::Graph*>(ready)->nodes;
+    auto& from = static_cast<FakeCuda::Graph*>(graph)->nodes;
+    const bool same = std::ranges::equal(to, from, [](const auto& a, const auto& b) {
+      return a->params.type == b->params.type && (a->params.type != CudaNodeType::kKernel ||
+                                                  a->params.kernel.function == b->params.kernel.function);
+    });
+    if (!same) return kInvalid;
+    ++fake_cuda().updated_graphs;
+    return to.swap(from), 0;
+  };
   driver.launch_graph = [](CudaDriver::Handle ready, CudaDriver::Handle) {
     return run_graph(*static_cast<const FakeCuda::Graph*>(ready));
   };
@@ -237,6 +250,7 @@ inline CudaDriver fake_cuda_driver() {
     ++fake_cuda().contexts_set;
     return context == &fake_cuda() ? 0 : fake::kInvalid;
   };
+  driver.synchronize = [] { return 0; };
   driver.memory_info = fake::memory_info;
   driver.allocate = fake::allocate;
   driver.release = fake::release;

@@ -87,6 +87,7 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SlotTexts& 
           .policy = &policy,
           .speculation_limits = &speculation_limits,
           .device_loop = parts.device_loop.get(),
+          .pass_choices = parts.pass_choices.get(),
           .vocab_size = parts.vocab_size,
           .unused_tokens = parts.unused_tokens,
           .acceptance = acceptance_rule(parts.options),
@@ -277,6 +278,13 @@ EngineStatus Engine::status() const {
                       .speculation = totals.speculation,
                       .speedup = impl_->policy.speedup()};
   status.speculation.method = impl_->parts->info.drafter;
+  if (const auto counts = impl_->parts->target->device_counts()) {
+    status.device = {.launches = counts->launches,
+                     .lists = counts->lists,
+                     .bytes_to = counts->uploaded_bytes,
+                     .bytes_from = counts->downloaded_bytes,
+                     .allocations = counts->allocations};
+  }
   return status;
 }
 

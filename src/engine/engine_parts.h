@@ -14,6 +14,7 @@
 #include "kv/disk/kv_disk.h"
 #include "kv/kv_cache.h"
 #include "models/backend/device/device_loop.h"
+#include "models/backend/device/pass_choices.h"
 #include "models/model.h"
 #include "outrider/engine.h"
 #include "speculation/policy/pass_costs.h"
@@ -42,10 +43,11 @@ struct EngineParts {
   std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null
   std::shared_ptr<const Corpus> corpus;   // texts of others, or null
   std::shared_ptr<Drafter> drafter;
-  std::unique_ptr<DeviceLoop> device_loop;  // steps on the device of the target; null: there are none
-  double agreement = 0.0;                   // of the draft head, as its files say (HeadSummary); 0: unknown
-  PassCosts costs;                          // of the target; empty unless the policy needs them
-  int max_preemptions = 8;                  // a request that lost its pages this often runs to its end
+  std::unique_ptr<DeviceLoop> device_loop;    // steps on the device of the target; null: there are none
+  std::unique_ptr<PassChoices> pass_choices;  // of tokens on that device, or null
+  double agreement = 0.0;                     // of the draft head, as its files say (HeadSummary); 0: unknown
+  PassCosts costs;                            // of the target; empty unless the policy needs them
+  int max_preemptions = 8;                    // a request that lost its pages this often runs to its end
   int preempt_every = 0;  // steps after which a request loses its pages without need, for tests; 0: never
   std::vector<TokenId> unused_tokens;  // ids within vocab_size that no token has, never chosen
   int64_t vocab_size = 0;  // ids that have a meaning; rows of the output head beyond them are never chosen

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "models/backend/repeated_pass.h"
 
 namespace outrider {
 namespace {
@@ -69,6 +70,17 @@ std::span<const float> Decoder::hidden_states() {
   return backend_->read(hidden_states_.data(), hidden_state_count_ * config_.hidden_size);
 }
 
+std::span<const float> Decoder::logits() {
+  if (logit_count_ == 0) return {};
+  return backend_->read(logits_.data(), logit_count_ * config_.vocab_size);
+}
+
+std::span<const float> Decoder::logits_at(int64_t row) {
+  std::span<const float>& read = read_logits_.at(static_cast<size_t>(row));
+  if (read.empty()) read = backend_->read(logits_.data() + row * config_.vocab_size, config_.vocab_size);
+  return read;
+}
+
 FloatAddress Decoder::output_head(FloatAddress states, int64_t rows) {
   logits_.reserve(rows, config_.vocab_size);
   compute_logits(states, rows);
@@ -127,13 +139,14 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
   OUTRIDER_CHECK(layers.count >= 1 && layers.count <= config_.layer_count);
   OUTRIDER_CHECK(batch.logits_rows.size() == batch.tokens.size() && batch.resumed_rows.empty() &&
                  batch.hidden_state_rows.empty());
-  return run(batch, cache, layers);
+  run(batch, cache, layers);
+  return {.logits = logits(), .states = backend_->read(stream_.hidden(), logit_count_ * config_.hidden_size)};
 }
 
 void Decoder::forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry) {
   OUTRIDER_CHECK(index >= 0 && index < config_.layer_count);
   OUTRIDER_CHECK(batch.resume_layer == index && std::ssize(batch.resumed_rows) == batch.rows());
-  feature_rows_ = hidden_state_count_ = 0;
+  feature_rows_ = hidden_state_count_ = logit_count_ = 0;
   active_experts_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return;
   begin(batch, cache, whole_);
@@ -168,20 +181,35 @@ int64_t Decoder::pass_bytes() const {
   return bytes;
 }
 
-SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
-  feature_rows_ = hidden_state_count_ = 0;
+void Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
+  feature_rows_ = hidden_state_count_ = logit_count_ = 0;
   active_experts_.assign(static_cast<size_t>(config_.layer_count), 0);
-  if (batch.rows() == 0) return {};
+  if (batch.rows() == 0) return;
+  backend_->repeats(batch) ? repeat(batch, cache, layers) : compute(batch, cache, layers);
+  read_logits_.assign(static_cast<size_t>(logit_count_), {});
+  if (const Status intact = weights_.memory.check(); !intact.ok()) throw ReadFailure(intact.error());
+}
+
+void Decoder::repeat(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
+  for (const TokenId token : batch.tokens) OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
+  const bool keeps_features = taps_.count() > 0;
+  pass_.place(batch);
+  backend_->repeat({.batch = batch,
+                    .cache = cache,
+                    .layers = layers,
+                    .keeps_features = keeps_features,
+                    .rotations = pass_.rotations(),
+                    .query_factors = pass_.query_factors(),
+                    .operations = [&](const ForwardBatch& rows) { compute(rows, cache, layers); }});
+  feature_rows_ = keeps_features ? batch.rows() : 0;
+  logit_count_ = std::ssize(batch.logits_rows);
+}
+
+void Decoder::compute(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   begin(batch, cache, layers);
   run_layers(batch, layers);
-  SubsetOutput output;
-  if (part_.is_last_stage()) {
-    output = finish(batch);
-  } else {
-    backend_->send_states(stream_.normalize({}, pass_.rows()), pass_.rows() * config_.hidden_size);
-  }
-  if (const Status intact = weights_.memory.check(); !intact.ok()) throw ReadFailure(intact.error());
-  return output;
+  if (part_.is_last_stage()) return finish(batch);
+  backend_->send_states(stream_.normalize({}, pass_.rows()), pass_.rows() * config_.hidden_size);
 }
 
 void Decoder::begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
@@ -210,17 +238,14 @@ void Decoder::run_layers(const ForwardBatch& batch, const LayerSubset& layers) {
   }
 }
 
-SubsetOutput Decoder::finish(const ForwardBatch& batch) {
-  if (pass_.wanted().empty() && !taps_end()) return {};
+void Decoder::finish(const ForwardBatch& batch) {
+  if (pass_.wanted().empty() && !taps_end()) return;
   FloatAddress output = normalize_input(weights_.final_norm, config_.layer_count);
   if (captures_ && taps_.final_norm) copy_feature(output, static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs();
   if (!batch.hidden_state_rows.empty()) output = take_hidden_states(batch, output);
-  const int64_t wanted = std::ssize(batch.logits_rows);
-  if (wanted == 0) return {};
-  compute_logits(output, wanted);
-  return {.logits = backend_->read(logits_.data(), wanted * config_.vocab_size),
-          .states = backend_->read(stream_.hidden(), wanted * config_.hidden_size)};
+  logit_count_ = std::ssize(batch.logits_rows);
+  if (logit_count_ > 0) compute_logits(output, logit_count_);
 }
 
 Status Decoder::reserve(int64_t rows, int64_t logits_rows) {
@@ -246,6 +271,7 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
     projected_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
   }
   logits_.reserve(logits_rows, config_.vocab_size);
+  read_logits_.reserve(static_cast<size_t>(logits_rows));
   features_.reserve(rows, feature_size());
   for (auto* list : {&tokens_, &positions_, &places_}) list->reserve(static_cast<size_t>(rows));
 }

@@ -34,8 +34,15 @@ class Decoder final : public Model {
   std::optional<LayerStreaming> streaming() const override;
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
-    return run(batch, cache, whole_).logits;
+    run(batch, cache, whole_);
+    return logits();
   }
+  // Waits, so that the time of a call is the time of the pass.
+  void run_pass(const ForwardBatch& batch, KvCache& cache) override {
+    run(batch, cache, whole_);
+    backend_->wait();
+  }
+  std::span<const float> logits_at(int64_t row) override;
   FloatAddress logit_rows() override { return logits_.data(); }
   FloatAddress feature_rows() override { return features_.data(); }
   // Runs one layer over all rows of the batch, which enter it with batch.resumed_states. No row sees an entry
@@ -50,6 +57,7 @@ class Decoder final : public Model {
   int64_t feature_size() const override;
   AdapterSet* adapters() override { return part_.is_whole() ? &adapters_ : nullptr; }
   LayerBackend& backend() override { return *backend_; }
+  std::optional<DeviceCounts> device_counts() const override { return backend_->device_counts(); }
   // Draft heads have caches of other shapes.
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
     return is_own(shape) ? backend_->make_own_storage(shape) : backend_->make_storage(shape);
@@ -67,10 +75,14 @@ class Decoder final : public Model {
   // Whether a cache has the layers that this network writes.
   bool is_own(const KvShape& shape) const;
   void grow(int64_t rows, int64_t logits_rows);
-  SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
+  void run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
+  // Lets the backend compute a pass that it repeats.
+  void repeat(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
+  // Calls the operations of a pass, one after the other.
+  void compute(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   void begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   void run_layers(const ForwardBatch& batch, const LayerSubset& layers);
-  SubsetOutput finish(const ForwardBatch& batch);
+  void finish(const ForwardBatch& batch);
   void embed(const ForwardBatch& batch);
   // Takes the residual stream of the rows from the stage before.
   void enter();
@@ -89,6 +101,7 @@ class Decoder final : public Model {
   void compute_logits(FloatAddress states, int64_t rows);
   void keep_wanted_outputs();
   // Copies the wanted states out of the outputs of the wanted rows; returns the outputs of rows with logits.
+  std::span<const float> logits();
   FloatAddress take_hidden_states(const ForwardBatch& batch, FloatAddress outputs);
   // The places of wanted rows among all wanted ones, valid until the next call.
   std::span<const int32_t> places_of(std::span<const int32_t> rows);
@@ -130,9 +143,11 @@ class Decoder final : public Model {
   BackendRows hidden_states_;       // [batch.hidden_state_rows, hidden_size]
   int64_t feature_rows_ = 0;        // rows of features_ that the last pass wrote
   int64_t hidden_state_count_ = 0;  // rows of hidden_states_ that the last pass wrote
-  std::vector<TokenId> tokens_;     // of the rows, where they enter the first layer
-  std::vector<int32_t> positions_;  // of the rows in the table of learned positions
-  std::vector<int32_t> places_;     // scratch of resume() and places_of()
+  int64_t logit_count_ = 0;         // rows of logits_ that the last pass wrote
+  std::vector<std::span<const float>> read_logits_;  // [logit_count_]; empty: the row was not read
+  std::vector<TokenId> tokens_;                      // of the rows, where they enter the first layer
+  std::vector<int32_t> positions_;                   // of the rows in the table of learned positions
+  std::vector<int32_t> places_;                      // scratch of resume() and places_of()
 };
 
 }  // namespace outrider

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "device/device.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
@@ -55,6 +56,7 @@ struct LayerSubset {
   bool runs_attention(int64_t layer) const { return runs(skip_attention, layer); }
   bool runs_mlp(int64_t layer) const { return runs(skip_mlp, layer); }
   bool runs(int64_t layer) const { return runs_attention(layer) || runs_mlp(layer); }
+  bool operator==(const LayerSubset&) const = default;
 
  private:
   static bool runs(const std::vector<uint8_t>& skip, int64_t layer) {
@@ -124,6 +126,10 @@ class Model {
   // that cannot be read throw ReadFailure, ranks that have ended RankFailure. Where ranks share the model,
   // all of them run the same passes, and the first shard of the last stage has the logits and the states.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
+  // forward() in two parts, for callers that read few logits: a pass, and a row of its logits, valid until
+  // the next pass.
+  virtual void run_pass(const ForwardBatch& batch, KvCache& cache) = 0;
+  virtual std::span<const float> logits_at(int64_t row) = 0;
   // These logits in the memory of backend(); null: they do not lie there.
   virtual FloatAddress logit_rows() { return {}; }
 
@@ -155,6 +161,9 @@ class Model {
   virtual int64_t feature_size() const = 0;  // numbers per row
   // The features of the last pass, [batch rows, feature_size()], valid until the next one.
   virtual std::span<const float> features() = 0;
+
+  // Orders so far to the device that has the model; nullopt: this machine has it.
+  virtual std::optional<DeviceCounts> device_counts() const { return std::nullopt; }
 
   // The messages that this rank has sent to others so far.
   virtual Traffic traffic() const { return {}; }

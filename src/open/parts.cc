@@ -334,6 +334,22 @@ Status open_cache(EngineParts& parts, const MemoryCount& memory) {
   return parts.target->share_cache(*parts.cache);
 }
 
+// Host steps may choose their tokens on the target's device.
+void open_pass_choices(EngineParts& parts) {
+  constexpr int64_t kMostRows = 32;  // each has room for all tokens of the vocabulary
+  if (parts.options.device == ComputeDevice::kCpu) return;
+  parts.pass_choices = PassChoices::make(
+      *parts.target, {.max_rows = kMostRows, .vocab_size = parts.vocab_size, .unused = parts.unused_tokens});
+}
+
+// Says why the target's device gets the operations of passes one by one, where it does.
+void tell_of_passes(const EngineParts& parts) {
+  const std::string_view problem = parts.target->backend().repeat_problem();
+  if (parts.options.device == ComputeDevice::kCpu || problem.empty()) return;
+  log_info("the device gets the operations of each pass one by one, because the target has " +
+           std::string(problem));
+}
+
 // The loop of steps on the target's device, or the reason why there is none.
 void open_device_loop(EngineParts& parts) {
   const EngineOptions& options = parts.options;
@@ -459,7 +475,9 @@ Result<std::unique_ptr<EngineParts>> make_parts(OpenedFiles& files, const LoadSi
   OUTRIDER_RETURN_IF_ERROR(open_drafter_and_layers(*parts, files, load, memory));
   for (const AdapterSource& adapter : parts->options.adapters)
     OUTRIDER_RETURN_IF_ERROR(parts->adapters.load(*parts->target, adapter));
+  tell_of_passes(*parts);
   open_device_loop(*parts);
+  open_pass_choices(*parts);
   open_disk(*parts);
   if (files.drafts.head) parts->agreement = summarize_head(*files.drafts.head).agreement;
   enter(LoadStage::kCosts);

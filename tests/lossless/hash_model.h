@@ -34,6 +34,11 @@ class HashModel : public Model {
   int64_t weight_bytes() const override { return 0; }
   Status reserve(int64_t, int64_t) override { return {}; }
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+  void run_pass(const ForwardBatch& batch, KvCache& cache) override { forward(batch, cache); }
+  std::span<const float> logits_at(int64_t row) override {
+    const auto size = static_cast<size_t>(config_.vocab_size);
+    return std::span<const float>(logits_).subspan(static_cast<size_t>(row) * size, size);
+  }
   // Every subset runs only the first layer; its logits resemble the logits of both layers.
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
 

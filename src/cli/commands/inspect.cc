@@ -18,6 +18,7 @@
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
+#include "models/backend/device/pass_lists.h"
 #include "models/decoder_weights.h"
 #include "open/default_context.h"
 #include "open/device_choice.h"
@@ -207,8 +208,11 @@ nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& 
   json["name"] = device_name(choice.device);
   if (!choice.reason.empty()) json["not_a_gpu"] = choice.reason;
   json["gpu_part"] = placement_text(placement, model.config);
+  if (const std::string part = part_without_lists(model.config); !part.empty())
+    json["passes_not_recorded"] = part;
   json["gpu_weight_bytes"] = needs.weights;
   json["gpu_cache_bytes"] = needs.cache;
+  json["gpu_scratch_bytes"] = needs.scratch;
   json["context"] = needs.context;
   return json;
 }

@@ -128,7 +128,9 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
       }
       RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
       PassProfile* profile = bench.peaks.empty() || round == 0 ? nullptr : &pass.profile;
+      const std::optional<DeviceCounts> before = parts.target->device_counts();
       OUTRIDER_TRY(const double ms, passes.time({pass.rows, pass.width}, profile));
+      if (before) pass.device = *parts.target->device_counts() - *before;
       if (round > 0) pass.ms.push_back(ms);
       if (round > 0) pass.bytes.push_back(static_cast<double>(parts.target->pass_bytes()));
       progress.advance();

@@ -102,6 +102,13 @@ std::string profile_text(const RowBench& bench, const RowMeasurement& pass) {
   return text;
 }
 
+// Orders of this machine to the device in one pass.
+std::string device_text(const RowMeasurement& pass) {
+  return fmt::format("{:<8} {:>6} {:>9} {:>12.1f} {:>12.1f}\n", label_of(pass), pass.device->lists,
+                     pass.device->launches, static_cast<double>(pass.device->uploaded_bytes) * 1e-3,
+                     static_cast<double>(pass.device->downloaded_bytes) * 1e-3);
+}
+
 }  // namespace
 
 nlohmann::ordered_json row_bench_json(const RowBench& bench) {
@@ -132,6 +139,11 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
                             {"share_of_read", figures.share_of_read},
                             {"ms", pass.ms}});
     if (!bench.peaks.empty()) json["rows"].back()["profile"] = profile_json(bench, pass);
+    if (!pass.device) continue;
+    json["rows"].back()["device"] = {{"launches", pass.device->launches},
+                                     {"lists", pass.device->lists},
+                                     {"bytes_to", pass.device->uploaded_bytes},
+                                     {"bytes_from", pass.device->downloaded_bytes}};
   }
   return json;
 }
@@ -151,6 +163,13 @@ std::string row_bench_text(const RowBench& bench) {
         fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>8.2f} {:>10.1f} {:>9.1f} {:>8.2f} {:>9.1f}%\n",
                     label_of(pass), figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
                     figures.bytes * 1e-6, figures.weights_gb_per_second, 100 * figures.share_of_read);
+  }
+  if (bench.passes.front().device) {
+    text += fmt::format("\norders to the {} device in a pass{}\n{:<8} {:>6} {:>9} {:>12} {:>12}\n",
+                        bench.info.device,
+                        bench.info.device == "emulated" ? "; all times are of the emulation" : "", "rows",
+                        "lists", "launches", "KB to it", "KB from it");
+    for (const RowMeasurement& pass : bench.passes) text += device_text(pass);
   }
   if (bench.peaks.empty()) return text;
   for (const RowMeasurement& pass : bench.passes) text += profile_text(bench, pass);

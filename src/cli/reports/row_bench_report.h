@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "models/pass_profile.h"
 #include "outrider/engine.h"
 
@@ -20,6 +22,7 @@ struct RowMeasurement {
   std::vector<double> bytes =
       {};                    // per round: weights that the pass read; experts count where a row chose them
   PassProfile profile = {};  // sums over the rounds
+  std::optional<DeviceCounts> device = {};  // orders of the last round; nullopt: this machine computes
 };
 
 struct RowBench {

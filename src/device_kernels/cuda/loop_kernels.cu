@@ -24,6 +24,7 @@ static_assert(offsetof(CudaFillNode, width) == offsetof(CUDA_MEMSET_NODE_PARAMS_
 static_assert(sizeof(CudaConditionalNode) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS));
 static_assert(offsetof(CudaConditionalNode, graphs) == offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out));
 static_assert(CudaConditionalNode::kWhile == CU_GRAPH_COND_TYPE_WHILE);
+static_assert(sizeof(CudaUpdateResult) == sizeof(CUgraphExecUpdateResultInfo));
 
 // One thread of the warp works.
 extern "C" __global__ void outrider_ContinueLoop(const __grid_constant__ ContinueLoopArgs args) {

@@ -88,9 +88,8 @@ void FlattenStage::resume(const SequenceStep& step) {
 }
 
 LogitRows ForwardStage::run(const ForwardBatch& batch) {
-  return {.values = parts_.target->forward(batch, *parts_.cache),
-          .row_size = static_cast<size_t>(parts_.target->config().vocab_size),
-          .vocab_size = static_cast<size_t>(parts_.vocab_size)};
+  parts_.target->run_pass(batch, *parts_.cache);
+  return {.model = parts_.target, .vocab_size = static_cast<size_t>(parts_.vocab_size)};
 }
 
 }  // namespace outrider

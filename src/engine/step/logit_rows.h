@@ -4,23 +4,21 @@
 #include <cstddef>
 #include <span>
 
+#include "models/model.h"
+
 namespace outrider {
 
-// Rows of logits of one forward pass.
+// Rows of logits of one forward pass, which come from where they are when they are asked for.
 struct LogitRows {
-  std::span<const float> values;  // [rows, row_size]
-  size_t row_size = 0;
-  size_t vocab_size = 0;  // entries of a row that belong to tokens, at most row_size
+  Model* model = nullptr;
+  int first = 0;          // row of the pass
+  size_t vocab_size = 0;  // entries of a row that belong to tokens
 
   // The logits that a token is chosen from.
   std::span<const float> row(int index) const { return whole_row(index).first(vocab_size); }
-  std::span<const float> whole_row(int index) const {
-    return values.subspan(static_cast<size_t>(index) * row_size, row_size);
-  }
-  // The rows from number `first` on.
-  LogitRows from(int first) const {
-    return {values.subspan(static_cast<size_t>(first) * row_size), row_size, vocab_size};
-  }
+  std::span<const float> whole_row(int index) const { return model->logits_at(first + index); }
+  // The rows from number `from` on.
+  LogitRows from(int from) const { return {model, first + from, vocab_size}; }
 };
 
 }  // namespace outrider

@@ -16,6 +16,7 @@
 namespace outrider {
 
 class DeviceLoop;
+class PassChoices;
 
 // The parts of the engine that the stages of a step work with. All of them outlive the step.
 struct StepParts {
@@ -26,7 +27,8 @@ struct StepParts {
   SlotTexts* slots = nullptr;
   SpeculationPolicy* policy = nullptr;
   SpeculationLimits* speculation_limits = nullptr;
-  DeviceLoop* device_loop = nullptr;  // steps on the device of the target; null: there are none
+  DeviceLoop* device_loop = nullptr;    // steps on the device of the target; null: there are none
+  PassChoices* pass_choices = nullptr;  // on that device; null: this machine chooses the tokens
   const std::atomic<bool>* is_interrupted = nullptr;  // a call for several steps ends after the present one
   int64_t vocab_size = 0;                             // ids that may be chosen: [0, vocab_size)
   std::span<const TokenId> unused_tokens = {};        // ids among them that are never chosen

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step/verify_stage.h"
 
+#include <algorithm>
+
 #include "sampling/logit_scan.h"
 #include "speculation/acceptance/verifier.h"
 
@@ -19,10 +21,24 @@ void append_choices(SequenceStep& step, const LogitRows& logits) {
     step.verdict.choices.push_back(largest_logit(logits.row(node)).token);
 }
 
+// Whether the device knows all that the choice of the sequence's tokens depends on.
+bool is_chosen_there(const SequenceStep& step) {
+  const Sequence& sequence = *step.plan.sequence;
+  const Request& request = sequence.request();
+  return step.plan.decodes && step.rule == AcceptanceRule::kCoupled && !sequence.has_constraint() &&
+         !request.logits_function && DeviceChooser::can_choose(request.sampling);
+}
+
+// Choices change logits of unused tokens.
+bool reads_raw_logits(const SequenceStep& step) {
+  return step.prompt_logits > 0 || step.plan.sequence->request().logprobs >= 0;
+}
+
 }  // namespace
 
 void VerifyStage::run(const LogitRows& logits, StepReport& report, StepTracer* tracer) {
   tracer_ = tracer;
+  choose_on_device(report);
   for (index_ = 0; index_ < report.sequences.size(); ++index_) {
     SequenceStep& step = report.sequences[index_];
     if (!step.plan.decodes) continue;
@@ -32,9 +48,40 @@ void VerifyStage::run(const LogitRows& logits, StepReport& report, StepTracer* t
   }
 }
 
+void VerifyStage::choose_on_device(const StepReport& report) {
+  chosen_ = {};
+  if (parts_.pass_choices == nullptr || tracer_ != nullptr || parts_.drafter->traits().wants_choices) return;
+  if (std::ranges::any_of(report.sequences, reads_raw_logits)) return;
+  choice_rows_.clear();
+  places_.clear();
+  for (const SequenceStep& step : report.sequences) {
+    if (!is_chosen_there(step)) continue;
+    const Sequence& sequence = *step.plan.sequence;
+    const auto end = static_cast<size_t>(step.logits_row + step.tree.size());
+    if (choice_rows_.size() < end) choice_rows_.resize(end), places_.resize(end);
+    for (int node = 0; node < step.tree.size(); ++node) {
+      const auto row = static_cast<size_t>(step.logits_row + node);
+      choice_rows_[row] = {&sequence.request().sampling, sequence.sample_key()};
+      places_[row] = static_cast<int>(std::ssize(sequence.tokens()) + step.tree.depth(node));
+    }
+  }
+  if (!choice_rows_.empty() && std::ssize(choice_rows_) <= parts_.pass_choices->max_rows())
+    chosen_ = parts_.pass_choices->choose(choice_rows_, places_);
+}
+
+std::span<const TokenId> VerifyStage::tokens_there(const SequenceStep& step) const {
+  if (chosen_.empty() || !is_chosen_there(step)) return {};
+  const auto tokens =
+      chosen_.subspan(static_cast<size_t>(step.logits_row), static_cast<size_t>(step.tree.size()));
+  // A row without a number may have no token, and this machine says so.
+  return std::ranges::all_of(tokens, [](TokenId token) { return token >= 0; }) ? tokens
+                                                                               : std::span<const TokenId>();
+}
+
 void VerifyStage::verify_tree(SequenceStep& step, const LogitRows& logits) {
   Sequence& sequence = *step.plan.sequence;
   step_ = &step;
+  own_tokens_ = tokens_there(step);
   empty_node_ = -1;
   if (step.rule == AcceptanceRule::kRelaxed) untruncated_ = without_truncation(sequence.request().sampling);
   walk_.start(sequence, step.tree, logits, parts_.unused_tokens);
@@ -87,6 +134,7 @@ const Distribution& VerifyStage::untruncated_distribution_after(int node) {
 }
 
 TokenId VerifyStage::token_after(int node) {
+  if (!own_tokens_.empty()) return own_tokens_[static_cast<size_t>(node)];
   Sequence& sequence = *step_->plan.sequence;
   const std::span<const float> logits = logits_after(node);
   const TokenId token = chooser_.choose(logits, sequence.request().sampling, sequence.history,

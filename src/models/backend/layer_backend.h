@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
+#include "device/device.h"
 #include "models/backend/attention_shape.h"
 #include "models/backend/float_address.h"
 #include "models/pass_profile.h"
@@ -16,6 +18,7 @@ namespace outrider {
 
 class BlockStep;
 struct DecoderWeights;
+struct RepeatedPass;
 
 // Where a Decoder's numbers are and what computes with them. The Decoder says what a layer does, and names
 // all that it does it with: weights by their places in weights(), rows by address, cached entries by KvCache
@@ -35,6 +38,16 @@ class LayerBackend {
   virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   // From now on operations add their times to the profile; nullptr: to none.
   virtual void measure_into(PassProfile* profile) = 0;
+  // Whether repeat() can compute a pass over the batch.
+  virtual bool repeats(const ForwardBatch& /*batch*/) const { return false; }
+  // Computes the pass, perhaps with operations that were ordered before. Precondition: repeats().
+  virtual void repeat(const RepeatedPass& /*pass*/) {}
+  // Why no pass is repeated; empty: passes may be.
+  virtual std::string_view repeat_problem() const { return {}; }
+  // Orders so far to its device; nullopt: this machine computes.
+  virtual std::optional<DeviceCounts> device_counts() const { return std::nullopt; }
+  // Returns when the operations so far are complete.
+  virtual void wait() {}
   // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().
   virtual void reserve(int64_t rows, int64_t logits_rows) = 0;
 

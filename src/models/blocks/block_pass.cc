@@ -32,6 +32,13 @@ void BlockPass::begin(const ForwardBatch& batch, KvCache& cache, bool has_states
                  batch.hidden_state_rows.end(), std::back_inserter(wanted_));
 }
 
+void BlockPass::place(const ForwardBatch& batch) {
+  positions_.reserve(batch.rows());
+  positions_.place(batch);
+  rotations_.clear();
+  for (int rope = 0; rope < positions_.rope_count(); ++rope) rotations_.push_back(positions_.rotations(rope));
+}
+
 void BlockPass::list_rows(bool with_resumed, int32_t first_entry) {
   rows_.clear();
   attention_rows_.clear();

@@ -55,6 +55,10 @@ class BlockPass {
   void reserve_scratch(int64_t rows, std::span<const int64_t> sizes);
   // `has_states`: some layers keep states.
   void begin(const ForwardBatch& batch, KvCache& cache, bool has_states);
+  // The numbers that the positions of all rows decide: rotations by RoPE, and factors of queries.
+  void place(const ForwardBatch& batch);
+  std::span<const RowRotations> rotations() const { return rotations_; }
+  std::span<const float> query_factors() const { return positions_.query_factors(LayerTraits::kNoRope); }
   // Makes the rows being computed all rows of the batch, or the rows that do not resume. They see no entry of
   // their sequences before `first_entry`, except themselves.
   void list_rows(bool with_resumed, int32_t first_entry = 0);
@@ -81,6 +85,7 @@ class BlockPass {
   std::vector<AdaptedRows> adapted_;  // among the rows being computed
   std::vector<RowBlock> narrowed_;    // empty: the running block does not narrow
   RowPositions positions_;
+  std::vector<RowRotations> rotations_;  // of the last place()
   StatePlan states_;
   std::deque<BackendRows> scratch_;
   int64_t chosen_parts_ = 0;

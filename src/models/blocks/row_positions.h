@@ -20,6 +20,7 @@ class RowPositions {
 
   void reserve(int64_t rows);
   void place(const ForwardBatch& batch);
+  int rope_count() const { return static_cast<int>(ropes_.size()); }
   // rope: index in ModelConfig::ropes, or LayerTraits::kNoRope
   RowRotations rotations(int rope);
   // [batch rows], or empty: queries of layers with this RoPE do not depend on temperatures.

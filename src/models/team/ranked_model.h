@@ -46,6 +46,11 @@ class RankedModel final : public Model {
   Status share_cache(KvCache& cache) override;
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+  void run_pass(const ForwardBatch& batch, KvCache& cache) override { forward(batch, cache); }
+  std::span<const float> logits_at(int64_t row) override {
+    const auto size = static_cast<size_t>(config().vocab_size);
+    return pass_->logits().subspan(static_cast<size_t>(row) * size, size);
+  }
   std::span<const float> hidden_states() override { return pass_->states(); }
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
@@ -54,6 +59,7 @@ class RankedModel final : public Model {
   Traffic traffic() const override { return ranks_.traffic(); }
   void measure_into(PassProfile* profile) override { own_->measure_into(profile); }
   LayerBackend& backend() override { return own_->backend(); }
+  std::optional<DeviceCounts> device_counts() const override { return own_->device_counts(); }
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override { return own_->make_storage(shape); }
   FloatAddress hidden_rows() override { return place(pass_->states(), state_rows_); }
   void embed_tokens(std::span<const TokenId> tokens, FloatAddress out) override;

@@ -74,6 +74,16 @@ void add_speculation(MetricsText& text, const EngineStatus& engine) {
              "Tokens per second against plain decoding, of late; 0: not known.", engine.speedup);
 }
 
+void add_device(MetricsText& text, const DeviceOrders& device) {
+  text.counter("outrider:device_launches", "Launches of kernels on the target's device, one by one.",
+               real(device.launches));
+  text.counter("outrider:device_lists", "Recorded lists of launches that ran there.", real(device.lists));
+  text.begin_counter("outrider:device_bytes", "Bytes copied to and from that device.");
+  text.add({{"direction", "to"}}, real(device.bytes_to));
+  text.add({{"direction", "from"}}, real(device.bytes_from));
+  text.counter("outrider:device_allocations", "Allocations of its memory.", real(device.allocations));
+}
+
 }  // namespace
 
 void add_batches(MetricsText& text, const BatchFigures& figures) {
@@ -172,6 +182,7 @@ std::string ServerMetrics::text(const Now& now) const {
   MetricsText text({{"model_name", now.model}, {"engine", "0"}});
   add_load(text, now);
   add_speculation(text, now.engine);
+  if (now.engine.device) add_device(text, *now.engine.device);
   add_requests(text);
   add_keys(text);
   add_connections(text, now);

@@ -88,7 +88,8 @@ DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const Mo
       own_tokens_(options.part.shard.of(vocab_size_)),
       ops_(device, &exchange_),
       embedding_scale_(static_cast<float>(config.scales.embedding)),
-      host_(config, options, uploaded(std::move(weights), kept)) {}
+      host_(config, options, uploaded(std::move(weights), kept)),
+      lists_(ops_, has_all() ? part_without_lists(config) : "parts on other ranks") {}
 
 DecoderWeights DeviceBackend::uploaded(DecoderWeights weights, const std::unordered_set<const void*>& kept) {
   // The output head that is the embedding, too, whose rows are read here. Modules of heads have none.
@@ -116,7 +117,9 @@ DeviceBackend::~DeviceBackend() {
   for (const auto& [address, count] : allocated_) device_.release(address);
 }
 
+// A new cache may take the place of an old one, which lists name.
 std::unique_ptr<KvStorage> DeviceBackend::make_storage(const KvShape& shape) {
+  ops_.count_move();
   return std::make_unique<DevicePages>(device_, shape);
 }
 
@@ -124,13 +127,13 @@ FloatAddress DeviceBackend::allocate(int64_t count) {
   const DeviceAddress address =
       device_.allocate(std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(float)));
   allocated_[address] = count;
-  ++moves_;
   return FloatAddress(address);
 }
 
 void DeviceBackend::release(FloatAddress numbers) {
   const auto found = allocated_.find(numbers.address());
   if (found == allocated_.end()) return;
+  ops_.count_move();
   read_numbers_.erase(read_numbers_.lower_bound(found->first),
                       read_numbers_.lower_bound((numbers + found->second).address()));
   device_.release(found->first);

@@ -9,6 +9,7 @@
 
 #include "models/backend/block_step.h"
 #include "models/backend/device/device_ops.h"
+#include "models/backend/device/pass_lists.h"
 #include "models/backend/host/host_backend.h"
 
 namespace outrider {
@@ -26,15 +27,23 @@ class DeviceBackend final : public LayerBackend {
   const DecoderWeights& weights() const override { return host_.weights(); }
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override;
   std::optional<int64_t> free_bytes() const override { return device_.free_bytes(); }
+  void wait() override { device_.wait(); }
+  std::optional<DeviceCounts> device_counts() const override { return device_.counts(); }
   void measure_into(PassProfile* profile) override { profile_ = profile; }
+  // Passes whose operations are measured are ordered one by one.
+  bool repeats(const ForwardBatch& batch) const override {
+    return profile_ == nullptr && !ops_.records() && lists_.takes(batch);
+  }
+  void repeat(const RepeatedPass& pass) override { lists_.run(pass); }
+  std::string_view repeat_problem() const override { return lists_.problem(); }
   void reserve(int64_t /*rows*/, int64_t /*logits_rows*/) override {}
   void reserve_product(const Projection& /*projection*/, int64_t /*rows*/) override {}
 
   // From now on operations go to the end of the list, for these rows, and read() returns nothing; null: they
-  // run at once. Only networks of device_loop.h can be recorded.
+  // run at once.
   void record(const RecordedRows* rows, DeviceList* list) { ops_.record(rows, list); }
   // Changes whenever a list recorded before may name memory that is gone.
-  int64_t moves() const { return moves_ + ops_.moves(); }
+  int64_t moves() const { return ops_.moves(); }
   Launcher& launcher() { return ops_.launcher(); }
   // This machine, with the weights that were kept.
   HostBackend& host() { return host_; }
@@ -91,11 +100,11 @@ class DeviceBackend final : public LayerBackend {
   Range own_tokens_;  // tokens with rows of embedding and output head in this shard
   DeviceOps ops_;
   float embedding_scale_;
-  int64_t moves_ = 0;
   HostBackend host_;  // has the weights that this backend shows; of matrices, only tables of rows are there
   PassProfile* profile_ = nullptr;
   std::map<uintptr_t, int64_t> allocated_;                // numbers
   std::map<uintptr_t, std::vector<float>> read_numbers_;  // by their places
+  PassLists lists_;
 };
 
 }  // namespace outrider

@@ -2,7 +2,8 @@
 #include "models/backend/device/device_ops.h"
 
 #include <algorithm>
-#include <map>
+
+#include "models/backend/device/attended_lists.h"
 
 namespace outrider {
 namespace {
@@ -22,30 +23,6 @@ std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<
   for (const int32_t row : rows) chosen.insert(chosen.end(), numbers + row * dim, numbers + (row + 1) * dim);
   return chosen;
 }
-
-// The lists of rows as attention reads them; rows of one sequence share its pages.
-struct AttendedLists {
-  std::vector<int> entries, pages, tails;
-
-  AttendedLists(std::span<const AttentionRow> rows, int64_t page_size) {
-    std::map<const int32_t*, int64_t> lengths;  // in entries, by the pages of a sequence
-    for (const AttentionRow& row : rows) {
-      int64_t& length = lengths[row.pages];
-      length = std::max<int64_t>(length, row.prefix_len);
-      for (int32_t i = 0; i < row.tail_len; ++i) length = std::max<int64_t>(length, row.tail[i] + 1);
-    }
-    std::map<const int32_t*, int> begins;
-    for (const auto& [list, length] : lengths) {
-      begins[list] = static_cast<int>(pages.size());
-      pages.insert(pages.end(), list, list + (length + page_size - 1) / page_size);
-    }
-    for (const AttentionRow& row : rows) {
-      entries.insert(entries.end(),
-                     {begins[row.pages], row.prefix_len, static_cast<int>(tails.size()), row.tail_len});
-      tails.insert(tails.end(), row.tail, row.tail + row.tail_len);
-    }
-  }
-};
 
 }  // namespace
 
@@ -75,8 +52,18 @@ void DeviceOps::record(const RecordedRows* rows, DeviceList* list) {
 }
 
 void DeviceOps::reserve(DeviceBuffer& scratch, int64_t bytes) {
-  if (bytes > scratch.bytes()) ++moves_;
+  if (scratch.bytes() > 0 && bytes > scratch.bytes()) ++moves_;
   scratch.reserve(bytes);
+}
+
+FloatAddress DeviceOps::numbers_in(DeviceBuffer& scratch, int64_t count) {
+  reserve(scratch, count * static_cast<int64_t>(sizeof(float)));
+  return FloatAddress(scratch.address());
+}
+
+simt::Rows<int> DeviceOps::integers_in(DeviceBuffer& scratch, int64_t count) {
+  reserve(scratch, count * static_cast<int64_t>(sizeof(int)));
+  return rows_of<int>(scratch);
 }
 
 simt::GroupedInputs DeviceOps::pack_groups(FloatAddress x, int64_t rows, int64_t k) {
@@ -340,12 +327,28 @@ simt::List<float> DeviceOps::all_rotations(const RotaryEmbedding& embedding) {
   if (found == all_rotations_.end() || found->second.count() < count * dim) {
     std::vector<float> numbers(static_cast<size_t>(count * dim));
     for (int64_t i = 0; i < count; ++i) embedding.fill(static_cast<int32_t>(i), numbers.data() + i * dim);
-    ++moves_;
+    if (found != all_rotations_.end()) ++moves_;
     all_rotations_.erase(&embedding);
     found = all_rotations_.try_emplace(&embedding, launcher_.device(), count * dim).first;
     found->second.write(numbers);
   }
   return found->second.list();
+}
+
+void DeviceOps::place_rotations(const LayerBackend::RowPlaces& places, simt::RopeArgs& args) {
+  const RowRotations& of = places.rotations;
+  if (!records()) {
+    args.rotations = rotations_.view(numbers_of_rows(of.numbers, of.dim, places.rows));
+    return;
+  }
+  const auto found =
+      std::ranges::find(recorded_->rotations, of.of_all, [](const auto& one) { return one.first; });
+  if (found != recorded_->rotations.end()) {
+    args.rotations = found->second;
+  } else {
+    args.rotations = all_rotations(*of.of_all);
+    args.places = recorded_->positions;
+  }
 }
 
 void DeviceOps::rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places,
@@ -360,12 +363,7 @@ void DeviceOps::rotate(const LayerBackend::Attention& attention, const LayerBack
                       .head_dim = static_cast<int>(attention.shape->head_dim),
                       .rotated = static_cast<int>(dim),
                       .x_stride = static_cast<int>(stride)};
-  if (records()) {
-    args.rotations = all_rotations(*places.rotations.of_all);
-    args.places = recorded_->positions;
-  } else {
-    args.rotations = rotations_.view(numbers_of_rows(places.rotations.numbers, dim, places.rows));
-  }
+  place_rotations(places, args);
   launch_items(KernelName::kRope, args, rows * heads);
 }
 
@@ -382,7 +380,8 @@ void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
   if (places.rotations.numbers != nullptr) rotate(attention, places, shape.head_count + kv_heads);
   if (!places.query_factors.empty()) {
     const simt::List<float> factors =
-        factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
+        records() ? recorded_->query_factors
+                  : factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
     run(KernelName::kScaleRows, {.x = q,
                                  .y = FloatAddress(reinterpret_cast<uintptr_t>(factors.data)),
                                  .rows = rows,
@@ -405,7 +404,10 @@ simt::List<int> DeviceOps::slots_of(const LayerBackend::RowPlaces& places) {
 }
 
 DeviceOps::Attended DeviceOps::attended(std::span<const AttentionRow> rows, int64_t page_size) {
-  if (records()) return {recorded_->entries, recorded_->pages, recorded_->tails};
+  if (records()) {
+    const bool narrows = std::ssize(rows) < recorded_->tokens.count && !recorded_->wanted.is_null();
+    return {narrows ? recorded_->wanted_entries : recorded_->entries, recorded_->pages, recorded_->tails};
+  }
   AttendedLists lists(rows, page_size);
   return {entries_.view(std::move(lists.entries)), pages_.view(std::move(lists.pages)),
           tails_.view(std::move(lists.tails))};

@@ -48,8 +48,14 @@ struct RecordedRows {
   simt::List<int> slots;            // [rows]
   simt::List<int> entries;          // [rows, simt::RowEntries::kNumbers]
   simt::List<int> pages;
-  simt::List<int> tails;
-  int64_t position_count = 0;
+  simt::List<int> tails = {};
+  int64_t position_count = 0;  // where `rotations` has none
+  // Rows that go on where some are left out, and their entries; null: the first rows.
+  simt::Rows<const int> wanted = {};
+  simt::List<int> wanted_entries = {};
+  // The rows' rotations by RoPE. A RoPE that is not here is read for positions.
+  std::vector<std::pair<const RotaryEmbedding*, simt::List<float>>> rotations = {};
+  simt::List<float> query_factors = {};  // of the rows
 };
 
 // The operations of a layer as launches of kernels. Rows are places on the device.
@@ -62,8 +68,12 @@ class DeviceOps {
   // From now on launches go to the end of the list, for these rows; null: they run at once.
   void record(const RecordedRows* rows, DeviceList* list);
   bool records() const { return recorded_ != nullptr; }
+  // Scratch as numbers, of which there become enough.
+  FloatAddress numbers_in(DeviceBuffer& scratch, int64_t count);
+  simt::Rows<int> integers_in(DeviceBuffer& scratch, int64_t count);
   // Counts how often scratch has moved: lists recorded before name memory that is gone.
   int64_t moves() const { return moves_; }
+  void count_move() { ++moves_; }  // of other memory
 
   // For steps of blocks.
   Launcher& launcher() { return launcher_; }
@@ -87,6 +97,9 @@ class DeviceOps {
   void launch_rows(KernelName kernel, const Args& args, int64_t rows, int64_t dim) {
     launch_items(kernel, args, rows * ((dim + simt::kWarp - 1) / simt::kWarp));
   }
+
+  // A list that the numbers of a pass do not change. Recorded passes name lists that stay.
+  simt::List<int> fixed_list(UploadedList<int>& uploaded, std::vector<int> numbers);
 
   // Brings the matrices to the device, where they would else come with their first product.
   void upload(const Projection& projection);
@@ -168,7 +181,8 @@ class DeviceOps {
   void reserve(DeviceBuffer& scratch, int64_t bytes);
   std::span<float> downloaded(FloatAddress from, int64_t count);
   void project_share(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
-  void copy_one_by_one(const LayerBackend::RowCopy& copy);
+  void copy_recorded(const LayerBackend::RowCopy& copy);
+  void copy_listed(const LayerBackend::RowCopy& copy, simt::Rows<const int> list, int64_t reached);
 
   simt::GroupedInputs pack_groups(FloatAddress x, int64_t rows, int64_t k);
   simt::ChannelInputs pack_channels(FloatAddress x, int64_t rows, int64_t k);
@@ -197,9 +211,9 @@ class DeviceOps {
   void look_up_plain(const UploadedTable& table, KernelName kernel, const simt::LookedUp& of);
   void look_up_codes(const UploadedTable& table, const simt::LookedUp& of);
 
-  simt::List<int> column_places(std::vector<int> places);
   // The rotations of every position.
   simt::List<float> all_rotations(const RotaryEmbedding& embedding);
+  void place_rotations(const LayerBackend::RowPlaces& places, simt::RopeArgs& args);
   void rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places, int64_t heads);
   void normalize_heads(const LayerBackend::Attention& attention, std::span<const float> norm, FloatAddress x,
                        int64_t heads, int64_t rows);
@@ -233,8 +247,8 @@ class DeviceOps {
   DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
   DeviceBuffer cut_outputs_;            // [rows, n] of this shard
   std::vector<float> own_, exchanged_;  // numbers on their way to and from other ranks
-  using KeptPlaces = std::pair<std::vector<int>, DeviceNumbers<int>>;
-  std::deque<KeptPlaces> kept_places_;  // of columns in recorded passes
+  using KeptList = std::pair<std::vector<int>, DeviceNumbers<int>>;
+  std::deque<KeptList> kept_lists_;  // of recorded passes
   UploadedList<float> rotations_, factors_;
   UploadedList<int> tokens_, slots_, entries_, pages_, tails_, listed_rows_, column_places_;
 };

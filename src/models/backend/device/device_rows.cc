@@ -40,30 +40,36 @@ void DeviceOps::copy_strided(const LayerBackend::StridedCopy& copy) {
       copy.rows, copy.dim);
 }
 
-// A recorded list keeps no list of rows.
-void DeviceOps::copy_one_by_one(const LayerBackend::RowCopy& copy) {
-  FloatAddress to = copy.to;
-  for (const int32_t row : copy.rows) {
-    launcher_.copy((copy.from + row * copy.from_stride).address(), to.address(), copy.dim * kNumberBytes);
-    to = to + copy.to_stride;
-  }
+// All recorded rows are copied, or the wanted ones, or the first ones.
+void DeviceOps::copy_recorded(const LayerBackend::RowCopy& copy) {
+  const auto rows = std::ssize(copy.rows);
+  if (rows < recorded_->tokens.count && !recorded_->wanted.is_null())
+    return copy_listed(copy, recorded_->wanted, reach(recorded_->tokens.count, copy.from_stride, copy.dim));
+  OUTRIDER_CHECK(copy.rows.back() + 1 == rows);
+  if (copy.from.address() != copy.to.address())
+    copy_strided({copy.from, copy.from_stride, copy.to, copy.to_stride, rows, copy.dim});
+}
+
+void DeviceOps::copy(const LayerBackend::RowCopy& copy) {
+  if (copy.rows.empty() || copy.dim == 0) return;
+  if (records()) return copy_recorded(copy);
+  if (moves_nothing(copy)) return;
+  const auto list = listed_rows_.view({copy.rows.begin(), copy.rows.end()});
+  copy_listed(copy, rows_of_list(list),
+              reach(*std::ranges::max_element(copy.rows) + 1, copy.from_stride, copy.dim));
 }
 
 // Rows that move within one place go through other memory, because warps copy in any order.
-void DeviceOps::copy(const LayerBackend::RowCopy& copy) {
-  if (copy.rows.empty() || copy.dim == 0 || moves_nothing(copy)) return;
-  if (records()) return copy_one_by_one(copy);
+void DeviceOps::copy_listed(const LayerBackend::RowCopy& copy, simt::Rows<const int> list, int64_t reached) {
   const auto rows = std::ssize(copy.rows);
-  const int64_t reached = reach(*std::ranges::max_element(copy.rows) + 1, copy.from_stride, copy.dim);
   const bool is_apart = copy.to.address() >= (copy.from + reached).address() ||
                         copy.from.address() >= (copy.to + reach(rows, copy.to_stride, copy.dim)).address();
   const FloatAddress to = is_apart ? copy.to : numbers_in(copied_, rows * copy.dim);
   const int64_t to_stride = is_apart ? copy.to_stride : copy.dim;
-  const auto list = listed_rows_.view({copy.rows.begin(), copy.rows.end()});
   launch_rows(KernelName::kCopyListedRows,
               simt::ListedCopyArgs{.x = rows_at<const float>(copy.from, reached),
                                    .y = rows_at<float>(to, reach(rows, to_stride, copy.dim)),
-                                   .from = rows_of_list(list),
+                                   .from = list,
                                    .to = {},
                                    .factors = {},
                                    .rows = static_cast<int>(rows),
@@ -117,14 +123,13 @@ void DeviceOps::average(const LayerBackend::Means& args) {
               args.rows, args.dim);
 }
 
-// Recorded passes name lists that stay.
-simt::List<int> DeviceOps::column_places(std::vector<int> places) {
-  if (!records()) return column_places_.view(std::move(places));
-  const auto found = std::ranges::find(kept_places_, places, &KeptPlaces::first);
-  if (found != kept_places_.end()) return found->second.list();
-  DeviceNumbers<int> numbers(device(), std::ssize(places));
-  numbers.write(places);
-  return kept_places_.emplace_back(std::move(places), std::move(numbers)).second.list();
+simt::List<int> DeviceOps::fixed_list(UploadedList<int>& uploaded, std::vector<int> numbers) {
+  if (!records()) return uploaded.view(std::move(numbers));
+  const auto found = std::ranges::find(kept_lists_, numbers, &KeptList::first);
+  if (found != kept_lists_.end()) return found->second.list();
+  DeviceNumbers<int> kept(device(), std::ssize(numbers));
+  kept.write(numbers);
+  return kept_lists_.emplace_back(std::move(numbers), std::move(kept)).second.list();
 }
 
 void DeviceOps::place_columns(const LayerBackend::Columns& args, FloatAddress base) {
@@ -137,7 +142,7 @@ void DeviceOps::place_columns(const LayerBackend::Columns& args, FloatAddress ba
       KernelName::kPlaceColumns,
       simt::ColumnsArgs{.x = rows_at<const float>(args.x, args.rows * args.count),
                         .base = base ? rows_at<const float>(base, args.width) : simt::Rows<const float>{},
-                        .places = column_places(std::move(places)),
+                        .places = fixed_list(column_places_, std::move(places)),
                         .y = rows_at<float>(args.y, args.rows * args.width),
                         .rows = static_cast<int>(args.rows),
                         .count = static_cast<int>(args.count),

@@ -11,23 +11,17 @@
 namespace outrider {
 
 template <typename T>
+simt::Rows<T> rows_at(DeviceAddress address, int64_t count) {
+  return {reinterpret_cast<T*>(address), count};
+}
+template <typename T>
 simt::Rows<T> rows_at(FloatAddress address, int64_t count) {
-  return {reinterpret_cast<T*>(address.address()), count};
+  return rows_at<T>(address.address(), count);
 }
 
 template <typename T>
 simt::Rows<T> rows_of(const DeviceBuffer& buffer) {
   return {reinterpret_cast<T*>(buffer.address()), buffer.bytes() / static_cast<int64_t>(sizeof(T))};
-}
-
-// The memory, which becomes large enough for so many numbers.
-inline FloatAddress numbers_in(DeviceBuffer& buffer, int64_t count) {
-  buffer.reserve(count * static_cast<int64_t>(sizeof(float)));
-  return FloatAddress(buffer.address());
-}
-inline simt::Rows<int> integers_in(DeviceBuffer& buffer, int64_t count) {
-  buffer.reserve(count * static_cast<int64_t>(sizeof(int)));
-  return rows_of<int>(buffer);
 }
 
 inline FloatAddress address_of(simt::Weights<float> numbers) {

@@ -3,6 +3,7 @@
 
 #include "device/device_list.h"
 #include "device_kernels/kernel_names.h"
+#include "models/backend/device/device_views.h"
 
 namespace outrider {
 
@@ -40,12 +41,6 @@ class Launcher {
   Device& device_;
   DeviceList* list_ = nullptr;
 };
-
-// A place of the device as kernels name it.
-template <typename T>
-simt::Rows<T> rows_at(DeviceAddress address, int64_t count) {
-  return {reinterpret_cast<T*>(address), count};
-}
 
 // Numbers in the memory of a device that the host writes and kernels read, or the other way round.
 template <typename T>

@@ -33,6 +33,9 @@ class SplitBackend final : public LayerBackend {
   }
   std::unique_ptr<KvStorage> make_own_storage(const KvShape& shape) override;
   std::optional<int64_t> free_bytes() const override { return device_.free_bytes(); }
+  void wait() override { device_.wait(); }
+  std::optional<DeviceCounts> device_counts() const override { return device_.device_counts(); }
+  std::string_view repeat_problem() const override { return "parts on this machine"; }
   void measure_into(PassProfile* profile) override;
   void reserve(int64_t rows, int64_t logits_rows) override { host_.reserve(rows, logits_rows); }
   void reserve_product(const Projection& projection, int64_t rows) override {

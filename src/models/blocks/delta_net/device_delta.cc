@@ -18,7 +18,7 @@ DeviceDelta::DeviceDelta(const DeltaTraits& traits, float epsilon, DeviceOps& op
 void DeviceDelta::convolve(const DeltaWeights& net, const DeviceLayerStates& states,
                            const DeviceStateRows& rows) {
   const int64_t dim = traits_.conv_size(), nodes = states.node_count;
-  const FloatAddress convolved = numbers_in(convolved_, nodes * dim);
+  const FloatAddress convolved = ops_.numbers_in(convolved_, nodes * dim);
   ops_.launch_rows(KernelName::kConvolve,
                    simt::ConvolveArgs{.inputs = states.inputs(rows),
                                       .states = {states.states.data, states.states.count},
@@ -62,7 +62,7 @@ void DeviceDelta::make_rates(const DeltaWeights& net, const DeviceLayerStates& s
                    simt::DeltaRatesArgs{.updates = states.inputs(rows),
                                         .time_bias = ops_.weights().numbers(net.time_bias),
                                         .decay = ops_.weights().numbers(net.decay),
-                                        .rates = rows_at<float>(numbers_in(rates_, numbers), numbers),
+                                        .rates = rows_at<float>(ops_.numbers_in(rates_, numbers), numbers),
                                         .nodes = states.node_count,
                                         .heads = static_cast<int>(traits_.value_heads),
                                         .first = static_cast<int>(traits_.conv_size())},
@@ -83,7 +83,7 @@ void DeviceDelta::follow_nodes(const DeviceLayerStates& states, const DeviceStat
                        .rates = rows_at<const float>(FloatAddress(rates_.address()),
                                                      int64_t{states.node_count} * 2 * traits_.value_heads),
                        .states = {states.states.data + before, states.states.count - before},
-                       .slots = rows_at<float>(numbers_in(slots_, slots), slots),
+                       .slots = rows_at<float>(ops_.numbers_in(slots_, slots), slots),
                        .y = rows_at<float>(rows.y, rows.count * traits_.value_size()),
                        .sequence_count = states.sequence_count,
                        .key_heads = static_cast<int>(traits_.key_heads),

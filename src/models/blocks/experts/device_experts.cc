@@ -45,41 +45,41 @@ DeviceExperts::Lists DeviceExperts::make_lists(int64_t rows) {
   const int64_t choices = rows * traits_.used, most_active = std::min(choices, traits_.count);
   const int64_t tiles = (choices + (simt::kTileRows - 1) * most_active) / simt::kTileRows;
   const int64_t places = tiles * simt::kTileRows;
-  numbers_in(weights_, choices);
-  numbers_in(place_weights_, places);
+  ops_.numbers_in(weights_, choices);
+  ops_.numbers_in(place_weights_, places);
   return {.choices = choices,
           .tiles = tiles,
-          .experts = integers_in(experts_, choices),
-          .places = integers_in(places_, choices),
+          .experts = ops_.integers_in(experts_, choices),
+          .places = ops_.integers_in(places_, choices),
           .weights = rows_of<float>(weights_),
-          .counts = integers_in(counts_, traits_.count),
-          .tile_experts = integers_in(tile_experts_, tiles),
-          .place_rows = integers_in(place_rows_, places),
+          .counts = ops_.integers_in(counts_, traits_.count),
+          .tile_experts = ops_.integers_in(tile_experts_, tiles),
+          .place_rows = ops_.integers_in(place_rows_, places),
           .place_weights = rows_of<float>(place_weights_)};
 }
 
 void DeviceExperts::choose(const ExpertWeights& layer, const Rows& rows, const Lists& lists) {
   const int64_t outputs = rows.count * traits_.count;
-  const FloatAddress of_router = numbers_in(outputs_, outputs);
+  const FloatAddress of_router = ops_.numbers_in(outputs_, outputs);
   ops_.project(layer.router, rows.router, of_router, rows.count);
   ops_.launch_items(
       KernelName::kChooseExperts,
-      simt::ChooseExpertsArgs{
-          .outputs = rows_at<const float>(of_router, outputs),
-          .choice_bias = ops_.weights().numbers(layer.choice_bias),
-          .scales = ops_.weights().numbers(layer.scales),
-          .values = rows_at<float>(numbers_in(values_, outputs), outputs),
-          .sums = rows_at<float>(numbers_in(sums_, rows.count * traits_.groups), rows.count * traits_.groups),
-          .experts = lists.experts,
-          .weights = lists.weights,
-          .rows = static_cast<int>(rows.count),
-          .count = static_cast<int>(traits_.count),
-          .used = static_cast<int>(traits_.used),
-          .groups = static_cast<int>(traits_.groups),
-          .used_groups = static_cast<int>(traits_.used_groups),
-          .ranks_groups_by_best = traits_.ranks_groups_by_best ? 1 : 0,
-          .rule = static_cast<simt::RouterRule>(traits_.weights),
-          .scale = static_cast<float>(traits_.scale)},
+      simt::ChooseExpertsArgs{.outputs = rows_at<const float>(of_router, outputs),
+                              .choice_bias = ops_.weights().numbers(layer.choice_bias),
+                              .scales = ops_.weights().numbers(layer.scales),
+                              .values = rows_at<float>(ops_.numbers_in(values_, outputs), outputs),
+                              .sums = rows_at<float>(ops_.numbers_in(sums_, rows.count * traits_.groups),
+                                                     rows.count * traits_.groups),
+                              .experts = lists.experts,
+                              .weights = lists.weights,
+                              .rows = static_cast<int>(rows.count),
+                              .count = static_cast<int>(traits_.count),
+                              .used = static_cast<int>(traits_.used),
+                              .groups = static_cast<int>(traits_.groups),
+                              .used_groups = static_cast<int>(traits_.used_groups),
+                              .ranks_groups_by_best = traits_.ranks_groups_by_best ? 1 : 0,
+                              .rule = static_cast<simt::RouterRule>(traits_.weights),
+                              .scale = static_cast<float>(traits_.scale)},
       rows.count);
 }
 
@@ -101,24 +101,26 @@ void DeviceExperts::sort(const Lists& lists) {
 
 void DeviceExperts::gather(const Rows& rows, const Lists& lists) {
   const int64_t places = lists.place_count(), dim = hidden_size_;
-  ops_.launch_rows(KernelName::kCopyListedRows,
-                   simt::ListedCopyArgs{.x = rows_at<const float>(rows.x, rows.count * dim),
-                                        .y = rows_at<float>(numbers_in(inputs_, places * dim), places * dim),
-                                        .from = read_only(lists.place_rows),
-                                        .to = {},
-                                        .factors = traits_.weighs_inputs ? read_only(lists.place_weights)
-                                                                         : simt::Rows<const float>{},
-                                        .rows = static_cast<int>(places),
-                                        .dim = static_cast<int>(dim),
-                                        .x_stride = static_cast<int>(dim),
-                                        .y_stride = static_cast<int>(dim)},
-                   places, dim);
+  ops_.launch_rows(
+      KernelName::kCopyListedRows,
+      simt::ListedCopyArgs{
+          .x = rows_at<const float>(rows.x, rows.count * dim),
+          .y = rows_at<float>(ops_.numbers_in(inputs_, places * dim), places * dim),
+          .from = read_only(lists.place_rows),
+          .to = {},
+          .factors = traits_.weighs_inputs ? read_only(lists.place_weights) : simt::Rows<const float>{},
+          .rows = static_cast<int>(places),
+          .dim = static_cast<int>(dim),
+          .x_stride = static_cast<int>(dim),
+          .y_stride = static_cast<int>(dim)},
+      places, dim);
 }
 
 void DeviceExperts::multiply(const ExpertWeights& layer, const Lists& lists) {
   const int64_t places = lists.place_count(), width = layer.experts.front().gate_up.n;
   const int64_t dim = width / (mlp_.is_gated ? 2 : 1);
-  const FloatAddress gate_up = numbers_in(gate_up_, places * width), gated = numbers_in(gated_, places * dim);
+  const FloatAddress gate_up = ops_.numbers_in(gate_up_, places * width),
+                     gated = ops_.numbers_in(gated_, places * dim);
   const simt::Rows<const int> experts = read_only(lists.tile_experts);
   ops_.project_stacked({.stack = layer.stack(&MlpWeights::gate_up),
                         .list = experts,
@@ -133,13 +135,13 @@ void DeviceExperts::multiply(const ExpertWeights& layer, const Lists& lists) {
                  .is_gated = mlp_.is_gated});
   FloatAddress inputs = gated;
   if (const ProductCut& cut = layer.cut(); !cut.inputs.empty()) {
-    inputs = numbers_in(whole_, places * traits_.ffn_size);
+    inputs = ops_.numbers_in(whole_, places * traits_.ffn_size);
     ops_.gather(gated, {cut.inputs}, inputs, places);
   }
   ops_.project_stacked({.stack = layer.stack(&MlpWeights::down),
                         .list = experts,
                         .x = inputs,
-                        .y = numbers_in(results_, places * layer.experts.front().down.n),
+                        .y = ops_.numbers_in(results_, places * layer.experts.front().down.n),
                         .tiles = lists.tiles});
 }
 
@@ -168,7 +170,7 @@ void DeviceExperts::run(const ExpertWeights& layer, const Rows& rows) {
   const ProductCut& cut = layer.cut();
   if (cut.outputs.empty()) return combine(rows, lists, hidden_size_);
   const int64_t dim = layer.experts.front().down.n;
-  const FloatAddress sums = numbers_in(shard_sums_, rows.count * dim);
+  const FloatAddress sums = ops_.numbers_in(shard_sums_, rows.count * dim);
   combine({.router = {}, .x = {}, .y = sums, .count = rows.count}, lists, dim);
   ops_.gather(sums, {cut.outputs}, rows.y, rows.count);
 }

@@ -31,15 +31,16 @@ DeviceLatent::Places DeviceLatent::place(int64_t rows) {
     }
   }
   return {.tiles = heads_ * tiles,
-          .heads = rows_of_list(tile_heads_.view(std::move(heads))),
-          .queries = rows_of_list(query_numbers_.view(std::move(queries))),
-          .vectors = rows_of_list(vector_numbers_.view(std::move(vectors)))};
+          .heads = rows_of_list(ops_.fixed_list(tile_heads_, std::move(heads))),
+          .queries = rows_of_list(ops_.fixed_list(query_numbers_, std::move(queries))),
+          .vectors = rows_of_list(ops_.fixed_list(vector_numbers_, std::move(vectors)))};
 }
 
 void DeviceLatent::multiply(const std::vector<Projection>& heads, const Places& places,
                             const HeadVectors& from, const HeadVectors& to) {
   const int64_t n = heads.front().n, k = heads.front().k, count = places.count();
-  const FloatAddress inputs = numbers_in(inputs_, count * k), outputs = numbers_in(outputs_, count * n);
+  const FloatAddress inputs = ops_.numbers_in(inputs_, count * k),
+                     outputs = ops_.numbers_in(outputs_, count * n);
   ops_.launch_rows(
       KernelName::kCopyListedRows,
       simt::ListedCopyArgs{.x = rows_at<const float>(from.at, (from.count - 1) * from.stride + k),
@@ -107,9 +108,9 @@ void DeviceLatent::make_queries(const LatentWeights& weights, FloatAddress input
                                 int64_t rows) {
   const int64_t size = traits_.entry_size(), query_dim = traits_.query_dim(), vector = traits_.query_rank;
   FloatAddress query_input = input;
-  ops_.project(weights.entry, input, numbers_in(entry_rows_, rows * size), rows);
+  ops_.project(weights.entry, input, ops_.numbers_in(entry_rows_, rows * size), rows);
   if (weights.query_down.n != 0) {
-    query_input = numbers_in(query_vector_, rows * vector);
+    query_input = ops_.numbers_in(query_vector_, rows * vector);
     ops_.project(weights.query_down, input, query_input, rows);
     ops_.normalize({.x = query_input,
                     .delta = {},
@@ -123,7 +124,7 @@ void DeviceLatent::make_queries(const LatentWeights& weights, FloatAddress input
                            .weight_stride = 0,
                            .epsilon = kLatentEpsilon}});
   }
-  const FloatAddress queries = numbers_in(query_rows_, rows * weights.queries.n);
+  const FloatAddress queries = ops_.numbers_in(query_rows_, rows * weights.queries.n);
   ops_.project(weights.queries, query_input, queries, rows);
   make_entries(weights, qkv, rows);
   split_pairs({.at = queries + traits_.plain_dim, .stride = query_dim, .count = heads_},

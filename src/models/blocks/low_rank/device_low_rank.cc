@@ -19,7 +19,7 @@ void DeviceLowRank::add(const Product& product, const AdaptedRows& rows, const S
   if (updates == nullptr) return;
   DeviceWeights& weights = weights_of(updates);
   const int64_t count = rows.count, ranks = updates->a.n, n = product.projection.n;
-  const FloatAddress inner = numbers_in(inner_, count * ranks);
+  const FloatAddress inner = ops_.numbers_in(inner_, count * ranks);
   ops_.multiply({.matrix = weights.matrix(updates->a),
                  .part = updates->a,
                  .x = product.x + rows.begin * product.projection.k,
@@ -29,7 +29,8 @@ void DeviceLowRank::add(const Product& product, const AdaptedRows& rows, const S
                  .y_count = count * ranks});
   for (const PackedUpdates::Expansion& expansion : updates->expansions) {
     const PackedMatrix& b = expansion.b;
-    const FloatAddress inputs = numbers_in(inputs_, count * b.k), outputs = numbers_in(outputs_, count * b.n);
+    const FloatAddress inputs = ops_.numbers_in(inputs_, count * b.k),
+                       outputs = ops_.numbers_in(outputs_, count * b.n);
     ops_.copy_strided({inner + expansion.first_rank, ranks, inputs, b.k, count, b.k});
     ops_.multiply({.matrix = weights.matrix(b),
                    .part = b,

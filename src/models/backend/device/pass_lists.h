@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/backend/device/attended_lists.h"
+#include "models/backend/device/device_ops.h"
+#include "models/backend/repeated_pass.h"
+#include "models/model.h"
+
+namespace outrider {
+
+// The part for which passes of a network cannot be recorded; empty: they can.
+std::string part_without_lists(const ModelConfig& config);
+
+// Passes that a device repeats. A pass over some rows is recorded once as a list for up to the next power of
+// two of rows. Later passes write what their rows are, in one copy, and run the list. Rows that nobody uses
+// have no entries and no slot.
+class PassLists {
+ public:
+  // More rows are ordered one operation at a time: their arithmetic takes long beside the orders, and
+  // rows that nobody uses would cost more.
+  static constexpr int64_t kMostRows = 64;
+
+  // problem: why no pass is recorded; empty: passes are. `ops` must outlive this object.
+  PassLists(DeviceOps& ops, std::string problem) : ops_(ops), problem_(std::move(problem)) {}
+
+  const std::string& problem() const { return problem_; }
+  bool takes(const ForwardBatch& batch) const;
+  // Precondition: takes() of its batch. Throws std::bad_alloc.
+  void run(const RepeatedPass& pass);
+
+ private:
+  // A pass with the same key has the same operations.
+  struct Key {
+    int64_t rows = 0;
+    int64_t wanted = 0;  // rows with logits; all, or the rows of a list
+    const KvCache* cache = nullptr;
+    LayerSubset layers;
+    bool keeps_features = false;
+    bool operator==(const Key&) const = default;
+  };
+  // Where the words that a list reads begin. Pages and tails of all rows come last.
+  struct Layout {
+    Layout(const Key& key, const RepeatedPass& pass);
+    int64_t tokens, positions, slots, entries, wanted, wanted_entries, factors;
+    std::vector<int64_t> rotations;  // by RoPE
+    int64_t lists;
+  };
+  struct Recorded {
+    Recorded(Device& device, const RepeatedPass& pass, const Key& key, int64_t list_words);
+    Key key;
+    Layout at;
+    DeviceNumbers<int> words;
+    RecordedRows rows;
+    std::unique_ptr<LoadedList> list = nullptr;
+    int64_t moves = -1;  // of `ops` when it was recorded
+  };
+  static Key key_of(const RepeatedPass& pass);
+  // The list for such a pass, first in lists_, with room for so many pages and tails.
+  Recorded& list_of(const RepeatedPass& pass, int64_t list_words);
+  void write(const RepeatedPass& pass, const AttendedLists& lists, const Recorded& recorded);
+  void put_rows(const ForwardBatch& batch, const Layout& at);
+  void put_numbers(const RepeatedPass& pass, const Layout& at);
+  Status record(const RepeatedPass& pass, Recorded& recorded);
+
+  DeviceOps& ops_;
+  std::string problem_;
+  std::list<Recorded> lists_;  // the last used ones first
+  std::vector<AttentionRow> rows_;
+  std::vector<int> words_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "models/backend/attention_shape.h"
+#include "models/forward_batch.h"
+
+namespace outrider {
+
+struct LayerSubset;
+
+// A pass whose operations a backend may have ready from a pass over other rows.
+struct RepeatedPass {
+  const ForwardBatch& batch;
+  KvCache& cache;
+  const LayerSubset& layers;
+  bool keeps_features = false;
+  std::span<const RowRotations> rotations;  // of the rows, by RoPE
+  std::span<const float> query_factors;     // [rows], or empty
+  // Calls the operations of such a pass over any batch.
+  std::function<void(const ForwardBatch&)> operations;
+};
+
+}  // namespace outrider

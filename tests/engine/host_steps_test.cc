@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of this machine orders two lists from the device that has the target, a pass and choices, and reads
+// tokens in place of logits.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
+
+#include "models/backend/device/make_backends.h"
+#include "tests/lossless/lossless.h"
+
+namespace outrider {
+namespace {
+
+std::unique_ptr<Engine> open_on_device() {
+  EngineOptions options;
+  options.model = default_target();
+  options.device = ComputeDevice::kEmulated;
+  options.device_steps = 0;
+  options.threads = 1;
+  options.context = 256;
+  options.max_batch = 1;
+  options.speculation.decoding_type = Method::kNGram;
+  options.speculation.max_draft_len = 7;
+  return open_engine(options);
+}
+
+DeviceOrders orders_between(const EngineStatus& before, const EngineStatus& after) {
+  return {.launches = after.device->launches - before.device->launches,
+          .lists = after.device->lists - before.device->lists,
+          .bytes_to = after.device->bytes_to - before.device->bytes_to,
+          .bytes_from = after.device->bytes_from - before.device->bytes_from,
+          .allocations = after.device->allocations - before.device->allocations};
+}
+
+// Steps after the first one with as many rows, up to a power of two.
+void expect_few_orders(const SamplingParams& sampling) {
+  const auto engine = open_on_device();
+  ASSERT_TRUE(engine->status().device.has_value());
+  Request request{.prompt = engine->tokenize("one two three one two three one two three one two")};
+  request.max_tokens = 40;
+  request.ignore_eos = true;
+  request.sampling = sampling;
+  ASSERT_TRUE(engine->submit(request).ok());
+  std::set<int64_t> seen;
+  int64_t steps = 0, rows = 0;
+  for (bool goes_on = true; goes_on;) {
+    const EngineStatus before = engine->status();
+    goes_on = engine->step();
+    const EngineStatus after = engine->status();
+    const int64_t of_step = after.rows - before.rows;
+    if (of_step == 0) continue;
+    if (seen.insert(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(of_step)))).second) continue;
+    const DeviceOrders orders = orders_between(before, after);
+    EXPECT_EQ(orders.launches, 0) << of_step << " rows";
+    EXPECT_EQ(orders.lists, 2) << of_step << " rows";
+    EXPECT_EQ(orders.allocations, 0) << of_step << " rows";
+    EXPECT_EQ(orders.bytes_from, 4 * of_step) << of_step << " rows";
+    EXPECT_LE(orders.bytes_to, 64 << 10) << of_step << " rows";
+    ++steps;
+    rows += of_step;
+  }
+  EXPECT_GT(steps, 5);
+  EXPECT_GT(rows, steps);  // there were drafts
+}
+
+TEST(HostSteps, OrderTwoListsAndReadTokens) {
+  if (!select_device_kernels().ok())
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  expect_few_orders({});
+  expect_few_orders({.temperature = 0.8, .seed = 3});
+}
+
+}  // namespace
+}  // namespace outrider

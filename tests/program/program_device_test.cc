@@ -43,11 +43,26 @@ TEST_F(ProgramDeviceTest, PlainDecodingStaysOnTheDevice) {
   EXPECT_EQ(run_json(bench + " --device-steps 0")["device_steps"], 0);
 }
 
+// A pass is a list for the device, and --profile times its operations one by one.
+TEST_F(ProgramDeviceTest, BenchTellsTheOrdersOfAPass) {
+  const std::string bench = "bench " + kModel + " --rows 1,3 --context 8 --runs 1 --device emulated";
+  const Json figures = run_json(bench + " --json"), profiled = run_json(bench + " --json --profile");
+  for (const Json& row : figures["rows"]) {
+    EXPECT_EQ(row["device"]["lists"], 1);
+    EXPECT_EQ(row["device"]["launches"], 0);
+    EXPECT_LT(row["device"]["bytes_to"], 64 << 10);
+  }
+  for (const Json& row : profiled["rows"]) EXPECT_GT(row["device"]["launches"], 20);
+  EXPECT_NE(run(bench).output.find("times are of the emulation"), std::string::npos);
+}
+
 TEST_F(ProgramDeviceTest, InspectShowsDeviceAndMemory) {
   const Json json = run_json("inspect " + kModel + " --json --device emulated");
   EXPECT_EQ(json["device"]["name"], "emulated");
   EXPECT_GT(json["device"]["gpu_weight_bytes"], 10'000);
   EXPECT_GT(json["device"]["gpu_cache_bytes"], 10'000);
+  EXPECT_GT(json["device"]["gpu_scratch_bytes"], 10'000);
+  EXPECT_FALSE(json["device"].contains("passes_not_recorded"));
 }
 
 // The processor computes the first layers, by the names of llama.cpp, too.

@@ -86,6 +86,8 @@ constexpr const char* kNames[] = {"vllm:num_requests_running",
                                   "vllm:spec_decode_num_accepted_tokens_per_pos_total",
                                   "outrider:speculation_speedup_ratio",
                                   "outrider:kv_pages",
+                                  "outrider:device_launches_total",
+                                  "outrider:device_bytes_total",
                                   "outrider:prefix_cache_pages",
                                   "outrider:key_requests_total",
                                   "outrider:key_generation_tokens_total",
@@ -110,6 +112,7 @@ TEST(ServerMetrics, AreWellFormed) {
   EngineStatus engine;
   engine.speculation.accepted_per_position = {5, 3};
   engine.speculation.drafted_per_position = {9, 7};
+  engine.device = DeviceOrders{.launches = 1};
   const std::regex sample(
       R"re(([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? (-?[0-9.e+-]+|\+Inf|NaN))re");
   std::istringstream lines(metrics.text({.model = "m", .engine = engine}));
@@ -131,6 +134,22 @@ TEST(ServerMetrics, AreWellFormed) {
   for (const char* name : kNames) {
     EXPECT_EQ(families.count(name), 1u) << name;
   }
+}
+
+TEST(ServerMetrics, OrdersToADevice) {
+  EngineStatus engine;
+  const ServerMetrics metrics;
+  EXPECT_EQ(metrics.text({.model = "m", .engine = engine}).find("outrider:device"), std::string::npos);
+  engine.device =
+      DeviceOrders{.launches = 7, .lists = 5, .bytes_to = 300, .bytes_from = 20, .allocations = 2};
+  const std::string text = metrics.text({.model = "m", .engine = engine});
+  const std::string labels = R"({model_name="m",engine="0")";
+  for (const std::string& line :
+       {"outrider:device_launches_total" + labels + "} 7\n", "outrider:device_lists_total" + labels + "} 5\n",
+        "outrider:device_bytes_total" + labels + R"(,direction="to"} 300)" + "\n",
+        "outrider:device_bytes_total" + labels + R"(,direction="from"} 20)" + "\n",
+        "outrider:device_allocations_total" + labels + "} 2\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace outrider {
 namespace {
 
-const KernelTable* device_table() {
+const KernelTable* table_for_lists() {
   const auto table = select_device_kernels();
   return table.ok() ? *table : nullptr;
 }
@@ -26,7 +26,7 @@ class Runner {
   Runner(const std::string& name, Device* device) : pool_(1) {
     auto file = open_model(model_data(name));
     EXPECT_TRUE(file.ok()) << file.error().message;
-    const ModelOptions options{.kernels = device_table(), .pool = &pool_, .weights = DType::kQ8_0};
+    const ModelOptions options{.kernels = table_for_lists(), .pool = &pool_, .weights = DType::kQ8_0};
     const auto load = [&] { return load_decoder_weights(*file, options); };
     auto backend = device == nullptr ? make_host_backend(file->config, options, load)
                                      : make_device_backend(*device, file->config, options, load);
@@ -111,7 +111,7 @@ std::vector<Runner::Part> random_parts(std::mt19937& random, int turn) {
 }
 
 // Chains and trees of several sequences in buckets of several sizes, which make scratch grow in between.
-void expect_bits_of_host(const std::string& name, FeatureTaps taps) {
+void expect_bits_of_lists(const std::string& name, FeatureTaps taps) {
   SCOPED_TRACE(name);
   EmulatedDevice device({.seed = 3, .checks_races = true});
   Runner there(name, &device), here(name, nullptr);
@@ -132,17 +132,19 @@ void expect_bits_of_host(const std::string& name, FeatureTaps taps) {
 // Attention with windows, two RoPEs and caps; ALiBi; gates of attention; temperatures of queries; experts;
 // latent attention; layers side by side.
 TEST(PassLists, HaveTheBitsOfThisMachine) {
-  if (device_table() == nullptr) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  if (table_for_lists() == nullptr)
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   for (const char* name : {"llama", "gemma3", "mpt", "falcon_alibi", "ministral3", "gpt_oss", "qwen2_moe",
                            "deepseek_v3", "llama4"})
-    expect_bits_of_host(name, {});
-  expect_bits_of_host("llama", {.layers = {0, 1}, .final_norm = false});
-  expect_bits_of_host("llama", {.layers = {1}, .final_norm = true});
+    expect_bits_of_lists(name, {});
+  expect_bits_of_lists("llama", {.layers = {0, 1}, .final_norm = false});
+  expect_bits_of_lists("llama", {.layers = {1}, .final_norm = true});
 }
 
 // After the first pass of its bucket a pass is one copy of small lists and one list, and what is read of it.
 TEST(PassLists, LaterPassesOfABucketAreOneCopyAndOneList) {
-  if (device_table() == nullptr) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  if (table_for_lists() == nullptr)
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   EmulatedDevice device({});
   Runner runner("llama", &device);
   const auto mixed = [](int chunk) {

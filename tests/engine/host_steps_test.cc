@@ -68,7 +68,10 @@ TEST(HostSteps, OrderTwoListsAndReadTokens) {
   if (!select_device_kernels().ok())
     GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   expect_few_orders({});
-  expect_few_orders({.temperature = 0.8, .seed = 3});
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  sampling.seed = 3;
+  expect_few_orders(sampling);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "drafters/learned/medusa.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +69,7 @@ class MedusaDrafter final : public Drafter, private DeviceDraft {
   DeviceBackend* device_ = nullptr;          // the backend, from DeviceDraft::reserve() on
   std::optional<DeviceTrees> device_trees_;  // as device_
   std::optional<PlaceStates> places_;        // as device_
-  std::vector<uint64_t> running_;            // the sequences of the run
+  std::map<uint64_t, int64_t> running_;      // numbers of the sequences that draft in the run
 };
 
 MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const SpeculativeOptions& options,
@@ -151,11 +152,11 @@ bool MedusaDrafter::start(std::span<const Row> rows) {
   std::vector<SamplingParams> samplings(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const DraftRequest& request = rows[i].request;
-    running_.push_back(request.sequence);
     if (request.max_draft_len == 0) continue;
     const LastStates::Sequence* const sequence = last_states_.find(request);
     if (sequence == nullptr) return false;
     const auto index = static_cast<int64_t>(i);
+    running_[request.sequence] = index;
     places_->start(index, std::ssize(request.tokens), sequence->state);
     samplings[i] = device_growth_.sampling_of(request);
     of_rows[i] = {.features = places_->pages(index), .choice = {&samplings[i], request.sample_index}};
@@ -183,9 +184,9 @@ void MedusaDrafter::record_after_walk(const simt::Trees& trees, FloatAddress fea
 }
 
 void MedusaDrafter::finish(uint64_t sequence, std::span<const TokenId> tokens) {
-  const auto found = std::ranges::find(running_, sequence);
+  const auto found = running_.find(sequence);
   if (found == running_.end() || tokens.empty()) return;
-  last_states_.set(sequence, places_->state_before(found - running_.begin(), std::ssize(tokens)),
+  last_states_.set(sequence, places_->state_before(found->second, std::ssize(tokens)),
                    std::ssize(tokens) - 1);
 }
 

@@ -96,7 +96,8 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
   FloatAddress keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
                            FloatAddress states);
   void commit_context();
-  bool stage(Sequence& sequence, const Row& row);
+  bool stage_features(Sequence& sequence, const Row& row);
+  bool stage_entries(Sequence& sequence, const Row& row);
 
   DrafterTraits traits_;
   LayerBackend& backend_;
@@ -393,37 +394,45 @@ bool RecurrentDrafter::takes(const DraftRequest& request) const {
 bool RecurrentDrafter::start(std::span<const Row> rows) {
   const auto find = [&](const Row& row) {
     const auto found = sequences_.find(row.request.sequence);
-    return found == sequences_.end() || row.request.max_draft_len == 0 ? nullptr : &found->second;
+    return found == sequences_.end() ? nullptr : &found->second;
   };
   for (const Row& row : rows) {
-    if (Sequence* sequence = find(row)) read(*sequence);
+    Sequence* sequence = find(row);
+    if (sequence != nullptr && row.request.max_draft_len > 0) read(*sequence);
   }
   finish_reading();
   std::vector<DeviceTrees::Row> of_rows(rows.size());
   std::vector<SamplingParams> samplings(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const DraftRequest& request = rows[i].request;
-    if (request.max_draft_len == 0) continue;
     Sequence* sequence = find(rows[i]);
-    if (sequence == nullptr || !stage(*sequence, rows[i])) return false;
+    if (sequence == nullptr && request.max_draft_len == 0) continue;
+    if (sequence == nullptr || !stage_features(*sequence, rows[i])) return false;
+    if (sequence->kept) of_rows[i].features = {sequence->waiting.rows.pages(), sequence->waiting.first};
+    if (request.max_draft_len == 0) continue;
+    if (!stage_entries(*sequence, rows[i])) return false;
     samplings[i] = device_growth_.sampling_of(request);
-    of_rows[i] = {.pages = {sequence->kv.pages()},
-                  .features = {sequence->waiting.rows.pages(), sequence->waiting.first},
-                  .choice = {&samplings[i], request.sample_index}};
+    of_rows[i].pages = {sequence->kv.pages()};
+    of_rows[i].choice = {&samplings[i], request.sample_index};
   }
   device_trees_->start(of_rows);
   return true;
 }
 
-// The features of the token before the pending one wait, and no others.
-bool RecurrentDrafter::stage(Sequence& sequence, const Row& row) {
-  sequence.staged.reset();
-  const bool is_up_to_date = sequence.waiting.is_complete && waiting_of(sequence) == 1 &&
-                             sequence.kv.length() + 2 == std::ssize(row.request.tokens);
-  if (!is_up_to_date) return false;
-  auto staged = growth_.cache().stage(sequence.kv, row.before_last + 1 + device_growth_.expanded_nodes());
+// Also of a sequence that drafts nothing: its text may be computed again from them. False: there is no room.
+bool RecurrentDrafter::stage_features(Sequence& sequence, const Row& row) {
+  const FeatureStore::Waiting& waiting = sequence.waiting;
+  if (!waiting.is_complete || waiting.end() + 1 != std::ssize(row.request.tokens)) return true;
   sequence.kept = store_.stage(sequence.waiting, row.tokens);
-  if (!staged.ok() || !sequence.kept) return false;
+  return sequence.kept.has_value();
+}
+
+// The features of the token before the pending one wait, and no others.
+bool RecurrentDrafter::stage_entries(Sequence& sequence, const Row& row) {
+  sequence.staged.reset();
+  if (!sequence.kept || waiting_of(sequence) != 1) return false;
+  auto staged = growth_.cache().stage(sequence.kv, row.before_last + 1 + device_growth_.expanded_nodes());
+  if (!staged.ok()) return false;
   sequence.staged = std::move(*staged);
   return true;
 }

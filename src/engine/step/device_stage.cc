@@ -134,7 +134,7 @@ bool DeviceStage::start_drafts(const StepReport& report) {
     rows.push_back({.request = draft_.request_of(step),
                     .tokens = tokens_of(step, length_),
                     .before_last = tokens_before_last(step, length_)});
-    if (step.plan.max_draft_len > 0) drafting_.push_back(step.plan.sequence);
+    drafting_.push_back(step.plan.sequence);
   }
   if (parts_.device_loop->draft()->start(rows)) return true;
   finish_drafts(/*keeps_entries=*/false);

@@ -48,7 +48,7 @@ class DeviceStage {
   bool runs_ = false;
   int length_ = 0;  // steps of the run at most
   int done_ = 0;
-  std::vector<const Sequence*> drafting_;    // sequences that began to draft there
+  std::vector<const Sequence*> drafting_;    // sequences of a run with drafts
   std::vector<size_t> entries_;              // committed in the run, by sequence
   std::vector<std::vector<TokenId>> stops_;  // by sequence
 };

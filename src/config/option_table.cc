@@ -545,7 +545,7 @@ const OptionRow kOptions[] = {
     {.name = "device-steps", .metavar = "N", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::device_steps>(),
      .help = "steps that a device makes one after the other before it waits for this machine: plain ones, and under "
-             "policy=fixed chains of a draft model, EAGLE or MTP; 0: it waits after every pass", .range = {0, 64}},
+             "policy=fixed trees of a draft model, EAGLE, MTP or Medusa; 0: it waits after every pass", .range = {0, 64}},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::kernels>(),
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",

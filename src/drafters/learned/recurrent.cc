@@ -419,7 +419,7 @@ bool RecurrentDrafter::start(std::span<const Row> rows) {
   return true;
 }
 
-// Also of a sequence that drafts nothing: its text may be computed again from them. False: there is no room.
+// A sequence that drafts nothing keeps them, too, as its text may be computed again. False: there is no room.
 bool RecurrentDrafter::stage_features(Sequence& sequence, const Row& row) {
   const FeatureStore::Waiting& waiting = sequence.waiting;
   if (!waiting.is_complete || waiting.end() + 1 != std::ssize(row.request.tokens)) return true;

@@ -262,42 +262,85 @@ TEST(ServingSlow, EndsOnSignals) {
   EXPECT_EQ(server.end(SIGTERM), 0);
 }
 
-// Sends requests of several kinds, and hangs up on some, until `is_over`. Returns the number of answers.
-int64_t mixed_work(int port, int seed, const std::string& expected, const std::atomic<bool>& is_over) {
-  std::mt19937 random(static_cast<unsigned>(seed));
-  int64_t done = 0;
-  while (!is_over) {
-    TestClient client(port);
-    const bool is_checked = random() % 2 == 0;
-    client.send(post_text("/v1/completions", is_checked ? call("The dog", 60, false)
-                                                        : call(fmt::format("Tale {}", random() % 1000), 100,
-                                                               random() % 2 == 0)));
-    if (!is_checked && random() % 3 == 0) {
-      std::this_thread::sleep_for(milliseconds(random() % 20));
-      continue;  // the client hangs up
-    }
-    const TestAnswer answer = client.read_answer();
-    if (is_checked && answer.status == 200) {
-      EXPECT_EQ(text_of(answer), expected);
-    }
-    ++done;
+// Requests of the soak: greedy and sampled, streamed, several choices, log-probabilities, stops, constraints,
+// penalties, and plain decoding.
+std::vector<std::string> soak_bodies() {
+  std::vector<std::string> bodies;
+  for (const char* fields :
+       {R"("temperature": 0)", R"("temperature": 0, "stream": true)",
+        R"("temperature": 0.8, "top_p": 0.9, "seed": 7, "n": 2)", R"("temperature": 0, "logprobs": 3)",
+        R"("temperature": 0, "stop": [" and", "."])",
+        R"("temperature": 0, "structured_outputs": {"regex": "[A-Z][a-z ]{5,30}[.!]"}, "stream": true)",
+        R"("temperature": 1, "seed": 3, "structured_outputs": {"json": {"type": "object",
+           "properties": {"age": {"type": "integer"}}, "required": ["age"]}})",
+        R"("temperature": 0.7, "seed": 5, "frequency_penalty": 0.5, "min_p": 0.05, "stream": true)",
+        R"("temperature": 0, "speculative": {"mode": "off"})"}) {
+    bodies.push_back(fmt::format(R"({{"prompt": "The dog", "max_tokens": 60, {}}})", fields));
   }
-  return done;
+  return bodies;
 }
 
-// OUTRIDER_SOAK_SECONDS of mixed work (60): memory and file descriptors do not grow after the first third.
+// The part of an answer that is always the same: ids and times differ.
+std::string choices_of(const TestAnswer& answer) {
+  if (answer.body.starts_with("data:")) return streamed_text(answer.body);
+  return Json::parse(answer.body).at("choices").dump();
+}
+
+// A request of the soak, and its choices when nobody else asks.
+struct SoakCall {
+  std::string body, expected;
+};
+
+std::vector<SoakCall> soak_calls(int port) {
+  std::vector<SoakCall> calls;
+  for (const std::string& body : soak_bodies()) {
+    const TestAnswer answer = TestClient(port).post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 200) << body << answer.body;
+    calls.push_back({body, choices_of(answer)});
+  }
+  return calls;
+}
+
+struct SoakCounts {
+  std::atomic<int64_t> right = 0, wrong = 0, cancelled = 0, unchecked = 0;
+};
+
+// Sends requests until `is_over`, and hangs up on some.
+void mixed_work(int port, unsigned seed, const std::vector<SoakCall>& calls, const std::atomic<bool>& is_over,
+                SoakCounts& counts) {
+  std::mt19937 random(seed);
+  while (!is_over) {
+    TestClient client(port);
+    if (random() % 2 == 0) {
+      const SoakCall& checked = calls[random() % calls.size()];
+      const TestAnswer answer = client.post("/v1/completions", checked.body);
+      (answer.status == 200 && choices_of(answer) == checked.expected ? counts.right : counts.wrong) += 1;
+      continue;
+    }
+    client.send(
+        post_text("/v1/completions", call(fmt::format("Tale {}", random() % 1000), 100, random() % 2 == 0)));
+    if (random() % 3 == 0) {
+      std::this_thread::sleep_for(milliseconds(random() % 200));
+      counts.cancelled += 1;
+      continue;
+    }
+    counts.unchecked += client.read_answer().status == 200 ? 1 : 0;
+  }
+}
+
+// OUTRIDER_SOAK_SECONDS (60) of mixed work by 32 clients: every checked answer is right, and memory and file
+// descriptors do not grow after the first third.
 TEST(ServingSlow, Soak) {
   const double length = seconds_of("OUTRIDER_SOAK_SECONDS", 60);
-  ServeProcess server({"--max-batch", "8", "--max-queue", "64"});
+  ServeProcess server({"--max-batch", "32", "--max-queue", "64"});
   ASSERT_TRUE(server.wait_until_ready());
-  const std::string expected =
-      text_of(TestClient(server.port()).post("/v1/completions", call("The dog", 60, false)));
+  const std::vector<SoakCall> calls = soak_calls(server.port());
   const auto start = Clock::now();
   std::atomic<bool> is_over = false;
-  std::atomic<int64_t> done = 0;
+  SoakCounts counts;
   std::vector<std::thread> clients;
-  for (int i = 0; i < 8; ++i) {
-    clients.emplace_back([&, i] { done += mixed_work(server.port(), i, expected, is_over); });
+  for (unsigned i = 0; i < 32; ++i) {
+    clients.emplace_back([&, i] { mixed_work(server.port(), i, calls, is_over, counts); });
   }
   double early = 0, late = 0;
   int64_t early_files = 0;
@@ -313,9 +356,13 @@ TEST(ServingSlow, Soak) {
   }
   is_over = true;
   for (std::thread& client : clients) client.join();
-  std::printf("%ld answers, resident %.1f MiB in the first third, %.1f MiB later\n",
-              static_cast<long>(done.load()), early, late);
-  EXPECT_LE(late, early + 4 + length / 3600);
+  fmt::print(
+      "{} right answers, {} wrong, {} unchecked, {} cancelled; resident {:.1f} MiB in the first third, "
+      "{:.1f} MiB later\n",
+      counts.right.load(), counts.wrong.load(), counts.unchecked.load(), counts.cancelled.load(), early,
+      late);
+  EXPECT_EQ(counts.wrong, 0);
+  EXPECT_LE(late, early * 1.01);
   EXPECT_TRUE(server.wait_until_free());
   EXPECT_LE(server.descriptors(), early_files + 16);
 }

@@ -10,6 +10,7 @@
 #include "base/counter_rng.h"
 #include "base/interrupt_guard.h"
 #include "tests/network/known_networks.h"
+#include "tests/network/last_token.h"
 
 namespace outrider {
 namespace {
@@ -19,6 +20,7 @@ struct NetsimOptions {
   int port = 0;
   double megabits = -1, delay_ms = -1, jitter_ms = -1, loss = -1;  // negative: as in the named network
   int64_t cut_bytes = 0;
+  uint32_t last_token = 0;
   uint64_t seed = 0;
 };
 
@@ -43,13 +45,15 @@ std::function<int64_t(int64_t)> random_cuts(int64_t mean_bytes, uint64_t seed) {
 
 Status forward(const NetsimOptions& options) {
   const size_t colon = options.target.rfind(':');
-  OUTRIDER_TRY(const std::unique_ptr<ShapedProxy> proxy,
-               ShapedProxy::start({.target_host = options.target.substr(0, colon),
-                                   .target_port = std::stoi(options.target.substr(colon + 1)),
-                                   .port = options.port,
-                                   .shape = shape_of_network(options),
-                                   .seed = options.seed,
-                                   .cut_after = random_cuts(options.cut_bytes, options.seed)}));
+  OUTRIDER_TRY(
+      const std::unique_ptr<ShapedProxy> proxy,
+      ShapedProxy::start({.target_host = options.target.substr(0, colon),
+                          .target_port = std::stoi(options.target.substr(colon + 1)),
+                          .port = options.port,
+                          .shape = shape_of_network(options),
+                          .seed = options.seed,
+                          .cut_after = random_cuts(options.cut_bytes, options.seed),
+                          .watch = options.last_token == 0 ? nullptr : up_to_token(options.last_token)}));
   const InterruptGuard guard({SIGINT, SIGTERM});
   std::printf("forwarding 127.0.0.1:%d to %s\n", proxy->port(), options.target.c_str());
   std::fflush(stdout);
@@ -84,6 +88,9 @@ int main(int argc, char** argv) {
   app.add_option("--rate", options.megabits, "megabits per second in each direction; 0: no limit");
   app.add_option("--loss", options.loss, "probability that a packet is lost, which costs 200 ms");
   app.add_option("--cut-bytes", options.cut_bytes, "mean number of bytes until a connection is cut; 0: none");
+  app.add_option(
+      "--last-token", options.last_token,
+      "the network ends for good once a server that verifies drafts has sent so many tokens; 0: it stays");
   app.add_option("--seed", options.seed, "seed of delays, losses and cuts");
   CLI11_PARSE(app, argc, argv);
   const outrider::Status status = outrider::forward(options);

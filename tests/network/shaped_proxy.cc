@@ -124,7 +124,7 @@ struct ShapedProxy::Impl {
   Task<void> accept();
   Task<void> serve(std::shared_ptr<Connection> connection, int64_t number);
   void put(Direction& way, std::string bytes) const;
-  void put_on_way(Direction& way, std::string_view bytes) const;
+  void put_on_way(Direction& way, std::string_view bytes);
   Task<void> read(std::shared_ptr<Connection> connection, Tcp::socket& from, std::shared_ptr<Direction> way);
   Task<void> write(std::shared_ptr<Connection> connection, Tcp::socket& to, std::shared_ptr<Direction> way,
                    std::atomic<int64_t>& count);
@@ -134,6 +134,7 @@ struct ShapedProxy::Impl {
   Tcp::acceptor acceptor;
   int port = 0;
   std::unordered_set<Connection*> open;
+  bool is_gone = false;  // nothing more is forwarded
   std::atomic<int64_t> connections = 0, cuts = 0, to_target = 0, from_target = 0;
   std::thread thread;
 };
@@ -155,7 +156,7 @@ Task<void> ShapedProxy::Impl::accept() {
   while (acceptor.is_open()) {
     Code error;
     Tcp::socket socket = co_await acceptor.async_accept(into(error));
-    if (error) continue;
+    if (error || is_gone) continue;
     const int64_t number = connections++;
     auto connection = std::make_shared<Connection>(std::move(socket), options.late_ms);
     if (options.cut_after) connection->left = options.cut_after(number);
@@ -186,19 +187,24 @@ Task<void> ShapedProxy::Impl::serve(std::shared_ptr<Connection> connection, int6
 }
 
 void ShapedProxy::Impl::put(Direction& way, std::string bytes) const {
+  if (is_gone) return;
   way.queued += bytes.size();
   const Clock::time_point arrival = way.wire.arrival(bytes.size());
   way.packets.push_back({.arrival = arrival, .bytes = std::move(bytes)});
 }
 
 // Puts what was sent on its way: as it came, or message by message where messages matter.
-void ShapedProxy::Impl::put_on_way(Direction& way, std::string_view bytes) const {
+void ShapedProxy::Impl::put_on_way(Direction& way, std::string_view bytes) {
   if (options.duplicates == 0 && !options.watch) return put(way, std::string(bytes));
   way.frames.add(bytes);
   while (auto part = way.frames.next()) {
-    if (part->is_message && options.watch) options.watch(way.is_to_target, part->message());
+    const bool goes_on =
+        !part->is_message || !options.watch || options.watch(way.is_to_target, part->message());
     if (part->is_message && way.wire.draw() < options.duplicates) put(way, part->bytes);
     put(way, std::move(part->bytes));
+    if (goes_on) continue;
+    is_gone = true;
+    way.is_ended = true;
   }
 }
 

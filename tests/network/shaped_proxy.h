@@ -32,8 +32,8 @@ struct ProxyOptions {
   // Probability that a message of a WebSocket comes twice.
   double duplicates = 0;
   // Called on the proxy's thread with each whole message of a WebSocket, before it is forwarded; empty: with
-  // none.
-  std::function<void(bool is_to_target, const std::string& message)> watch = {};
+  // none. False: the network is gone for good after this message.
+  std::function<bool(bool is_to_target, const std::string& message)> watch = {};
 };
 
 // Forwards TCP connections to a server as a slow or broken network would, on another thread.

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "remote/client/remote_decoder.h"
 #include "remote/protocol/codec.h"
+#include "tests/network/last_token.h"
 #include "tests/network/shaped_proxy.h"
 #include "tests/serving/drafting_fixture.h"
 
@@ -144,6 +145,28 @@ TEST(Offline, EndsAloneWhereTheServerStaysAway) {
   }
 }
 
+// The network ends with a token of the output, as in Table 4 of Mixture of Attentions (arXiv 2410.03804).
+TEST(Offline, TheServersTextIsKeptUpToTheCut) {
+  RestartedServer server(head_case("moa"));
+  DraftingParts parts = server.parts_of_its_head();
+  for (const uint32_t last : {1u, 20u}) {
+    auto proxy = ShapedProxy::start({.target_port = server.port(), .watch = up_to_token(last)});
+    ASSERT_TRUE(proxy.ok());
+    RemoteDecoder decoder(&parts, server_at((*proxy)->port()));
+    decoder.set_offline({.choice = Choice::kKeep, .after_ms = kOfflineAfterMs}, {});
+    const Request request = long_request(2);
+    const auto completion = decoder.generate(request, {});
+    ASSERT_TRUE(completion.ok()) << completion.error().message;
+    ASSERT_EQ(decoder.runs().size(), 2u);
+    const int64_t server_tokens = decoder.runs()[0].tokens;
+    EXPECT_GE(server_tokens, last);
+    EXPECT_LT(server_tokens, last + 16);  // a verdict may bring several
+    EXPECT_TRUE(decoder.runs()[1].is_offline);
+    const std::vector<TokenId> local = local_completion(request).tokens;
+    EXPECT_TRUE(std::equal(local.begin(), local.begin() + server_tokens, completion->tokens.begin()));
+  }
+}
+
 // A step of the draft model takes a millisecond here; the rest is for a machine that is busy.
 TEST(Offline, TheFirstTokenAloneComesAStepAfterTheWait) {
   RestartedServer server(head_case("moa"));
@@ -249,11 +272,13 @@ std::vector<std::string> messages_to_server(RestartedServer& server, DraftingPar
   std::vector<std::string> messages;
   auto proxy =
       ShapedProxy::start({.target_port = server.port(), .watch = [&](bool is_there, const auto& bytes) {
-                            if (!is_there) return;
+                            if (!is_there) return true;
                             auto message = decode_client_message(bytes);
-                            ASSERT_TRUE(message.ok());
+                            EXPECT_TRUE(message.ok());
+                            if (!message.ok()) return true;
                             if (auto* open = std::get_if<OpenMessage>(&*message)) open->session = {};
                             messages.push_back(encode(*message));
+                            return true;
                           }});
   EXPECT_TRUE(proxy.ok());
   RemoteDecoder decoder(&parts, server_at((*proxy)->port()));

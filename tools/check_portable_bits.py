@@ -18,7 +18,7 @@ CHARACTERS = 4_500  # of a text
 LICENSE = pathlib.Path(__file__).parent.parent / "LICENSE"
 # By the hash of the model's file: SmolLM2-135M-Instruct.Q4_1.gguf of QuantFactory.
 KEPT = {"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53":
-        "ab187e47354783a2a7bd649ae02ead6c2cb78a6c1b6810b6013636fb0e311fbd"}
+        "805f67123b28f27e40fa6653f174ae1402e6f41a6006257ba3a0a06125765f8a"}
 
 
 def texts():

@@ -174,7 +174,9 @@ void MedusaDrafter::record(const simt::Trees& trees, DeviceList& list) {
     heads_->logits(level);
     return DeviceTrees::Output{.logits = heads_->logit_rows()};
   };
-  device_trees_->record(trees, list, {.forward = forward, .gather = gather});
+  simt::Trees grown = trees;  // takes() refuses more levels than there are heads
+  grown.levels = std::min(trees.levels, static_cast<int>(heads_->shape().head_count));
+  device_trees_->record(grown, list, {.forward = forward, .gather = gather});
 }
 
 void MedusaDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {

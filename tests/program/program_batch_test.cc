@@ -136,8 +136,8 @@ TEST_F(ProgramTest, BatchTellsOfWrongLinesAndGoesOn) {
 
 TEST_F(ProgramTest, BatchRefusesWhatItCannotUse) {
   const std::string file = write("in.jsonl", batch_line("a", {{"prompt", "a"}}));
-  expect_refused("batch", 2, "expected a FILE");
-  expect_refused("batch " + (folder_ / "none").string(), 1, "none");
+  expect_refused("batch '' " + kModel, 2, "expected a FILE");
+  expect_refused("batch " + (folder_ / "none").string() + " " + kModel, 1, "none");
   expect_refused("batch " + file + " " + kModel + " -o " + file, 1, "expected a file of results");
   EXPECT_EQ(contents(file), batch_line("a", {{"prompt", "a"}}));
   expect_refused("batch " + file + " " + kModel + " --port 80", 2, "--port");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The audit log: what operators and keys do, and who is refused.
 #include <gtest/gtest.h>
+#include <chrono>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/serving/serving.h"
@@ -89,6 +91,16 @@ TestAnswer erase(TestClient& client, const std::string& path) {
   return client.read_answer();
 }
 
+// Until its lines have ended, a batch keeps its file.
+void wait_until_cancelled(TestClient& client, const std::string& batch) {
+  for (int i = 0; i < 1000; ++i) {
+    const TestAnswer answer = client.get("/v1/batches/" + batch, kOne);
+    if (answer.body.find(R"("status":"cancelled")") != std::string::npos) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  FAIL() << batch << " is not cancelled";
+}
+
 TEST_F(ServedAudit, WhatAKeyDoesIsThere) {
   std::string file, batch, response;
   {
@@ -108,6 +120,7 @@ TEST_F(ServedAudit, WhatAKeyDoesIsThere) {
         R"({"input_file_id":")" + file + R"(","endpoint":"/v1/completions","completion_window":"24h"})",
         kOne));
     client.post("/v1/batches/" + batch + "/cancel", "{}", kOne);
+    wait_until_cancelled(client, batch);
     erase(client, "/v1/files/" + file);
     erase(client, "/v1/responses/nosuch");
     client.post("/v1/requests/nosuch/cancel", "{}", kOne);

@@ -19,6 +19,11 @@ target_compile_options(outrider_flags INTERFACE -ffunction-sections -fdata-secti
 target_link_options(outrider_flags INTERFACE LINKER:--gc-sections)
 # A failed check names its file from the source tree on, so that no artifact holds a path of the machine that built it.
 set(OUTRIDER_NO_PATHS $<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+# clang takes half the time without optimization, which sanitized tests want only where they compute. These folders and
+# their tests wait for networks, files and terminals.
+set(OUTRIDER_WAITS asio web platform hub server cli serving)
+set(OUTRIDER_SANITIZED $<AND:$<BOOL:${OUTRIDER_TESTS}>,$<CONFIG:RelWithDebInfo>,$<CXX_COMPILER_ID:Clang>>)
+set(OUTRIDER_FAST_TO_COMPILE $<${OUTRIDER_SANITIZED}:-O0>)
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
@@ -67,6 +72,9 @@ function(outrider_library folder)
     set_target_properties(outrider_${folder} PROPERTIES UNITY_BUILD_MODE GROUP)
     target_link_libraries(outrider_${folder} PUBLIC outrider_flags ${ARG_DEPS} PRIVATE ${ARG_SYSTEM})
     target_compile_options(outrider_${folder} PRIVATE ${OUTRIDER_NO_PATHS})
+    if(folder IN_LIST OUTRIDER_WAITS)
+      target_compile_options(outrider_${folder} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
+    endif()
   else()
     add_library(outrider_${folder} INTERFACE)
     target_link_libraries(outrider_${folder} INTERFACE outrider_flags ${ARG_DEPS})
@@ -94,6 +102,7 @@ function(outrider_test name)
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
+  list(GET ARG_DEPS 0 tested)
   list(TRANSFORM ARG_DEPS PREPEND outrider_)
   outrider_unity(10 ${ARG_SOURCES})
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -102,6 +111,9 @@ function(outrider_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Compiling tests takes most of a build; what they test is compiled as it ships. Long suites want fast tests, too.
+  if(tested IN_LIST OUTRIDER_WAITS)
+    target_compile_options(${name} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
+  endif()
   if(ARG_LABEL STREQUAL slow)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   else()
@@ -124,16 +136,29 @@ function(outrider_test name)
   add_dependencies(${ARG_LABEL}_tests ${name})
 endfunction()
 
-# outrider_isa_library(<isa> FLAGS flag...): the kernels of one instruction set, compiled with exactly the flags
-# its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere. Sanitized
-# tests spend most of their time in kernels.
+# outrider_isa_library(<isa> FLAGS flag... [CPU flag]): the kernels of one instruction set, compiled with exactly the
+# flags its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere.
 function(outrider_isa_library isa)
-  cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
+  cmake_parse_arguments(ARG "" "CPU" "FLAGS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${isa}/*.cc)
   add_library(outrider_kernels_${isa} OBJECT ${sources})
   set_target_properties(outrider_kernels_${isa} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(outrider_kernels_${isa} PUBLIC outrider_flags)
-  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS} $<$<CONFIG:RelWithDebInfo>:-O2>)
+  outrider_sanitized_kernels(runs ${ARG_CPU})
+  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS} ${runs})
+endfunction()
+
+# outrider_sanitized_kernels(<variable> [cpu flag]): options of sanitized kernels. Their tests spend most of their time
+# there, so they are optimized; the preset ubsan checks operations. Kernels that this machine cannot run (by the name in
+# /proc/cpuinfo) are only compiled.
+function(outrider_sanitized_kernels variable)
+  set(${variable} $<$<CONFIG:RelWithDebInfo>:-O2> $<${OUTRIDER_SANITIZED}:-fno-sanitize=undefined> PARENT_SCOPE)
+  if(ARGN AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo cpu REGEX "^flags.* ${ARGN}( |$)" LIMIT_COUNT 1)
+    if(NOT cpu)
+      set(${variable} $<${OUTRIDER_SANITIZED}:-fno-sanitize=all> PARENT_SCOPE)
+    endif()
+  endif()
 endfunction()
 
 # outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, which

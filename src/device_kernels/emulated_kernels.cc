@@ -8,7 +8,7 @@ namespace outrider {
 std::vector<EmulatedKernels> all_emulated_kernels() {
   std::vector<EmulatedKernels> all = {{plain_row_kernels(), plain_product_kernels(), plain_block_kernels(),
                                        plain_attention_kernels(), plain_choice_kernels()}};
-#if defined(__x86_64__)
+#ifdef OUTRIDER_EMULATED_BY_VECTORS
   const CpuFeatures& cpu = cpu_features();
   if (cpu.avx2_refusal.empty())
     all.push_back({avx2_row_kernels(), avx2_product_kernels(), avx2_block_kernels(), avx2_attention_kernels(),

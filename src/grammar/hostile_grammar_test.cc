@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Malicious and malformed grammars: each must be refused in time, with an error that names its fault.
 #include <chrono>
+#include <ctime>
 
 #include "grammar/grammar_builder.h"
 #include "grammar/test_grammars.h"
@@ -210,6 +211,15 @@ std::vector<Hostile> more_hostile_schemas() {
   };
 }
 
+// As the functions that make one, but however slow a busy machine or a sanitizer is.
+Result<SharedGrammar> grammar_in_a_minute(const Hostile& hostile) {
+  GrammarBuilder builder(60);
+  OUTRIDER_TRY(const GrammarExpr root, hostile.kind == 'g'   ? gbnf_expression(builder, hostile.text)
+                                       : hostile.kind == 'r' ? regex_expression(builder, hostile.text)
+                                                             : json_schema_expression(builder, hostile.text));
+  return builder.build(root);
+}
+
 TEST(HostileGrammars, AreRefusedByName) {
   std::vector<Hostile> all = malformed_gbnf();
   for (Hostile& one : excessive_gbnf()) all.push_back(std::move(one));
@@ -218,18 +228,16 @@ TEST(HostileGrammars, AreRefusedByName) {
   for (Hostile& one : more_hostile_schemas()) all.push_back(std::move(one));
   EXPECT_GE(all.size(), 120U);
   for (const Hostile& hostile : all) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto grammar = hostile.kind == 'g'   ? parse_gbnf(hostile.text)
-                         : hostile.kind == 'r' ? grammar_of_regex(hostile.text)
-                                               : grammar_of_json_schema(hostile.text);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    const std::clock_t begin = std::clock();  // of this process, not of others
+    const auto grammar = grammar_in_a_minute(hostile);
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     const std::string message = grammar.ok() ? "no error" : grammar.error().message;
     EXPECT_NE(message.find(hostile.error), std::string::npos)
         << hostile.kind << " " << hostile.text.substr(0, 100) << "\n  expected " << hostile.error
         << "\n  found " << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     EXPECT_LT(message.size(), 400U);
-    EXPECT_LT(time.count(), 5.0) << hostile.text.substr(0, 100);
+    EXPECT_LT(seconds, 5.0) << hostile.text.substr(0, 100);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "drafters/registry.h"
 #include "engine/step/commit_stage.h"
+#include "engine/step/verify_stage.h"
 #include "models/backend/device/device_loop.h"
 #include "speculation/acceptance/verifier.h"
 
@@ -15,16 +16,14 @@ namespace outrider {
 namespace {
 
 // Whether a step of the sequence is a pass after its pending token and choices that the device knows.
-bool is_chosen_there(const SequenceStep& step) {
+bool is_made_there(const SequenceStep& step) {
   const Sequence& sequence = *step.plan.sequence;
   const Request& request = sequence.request();
   const bool has_tree_elsewhere = step.is_offered || step.is_predicted || sequence.prediction() != nullptr;
-  const bool is_chosen = step.rule == AcceptanceRule::kCoupled && !sequence.has_constraint() &&
-                         !request.logits_function && DeviceChooser::can_choose(request.sampling);
   const bool has_readers =
       request.logprobs >= 0 || request.pooling != Pooling::kNone || sequence.wants_states();
-  return step.plan.decodes && step.plan.prefill_tokens == 0 && !has_tree_elsewhere && is_chosen &&
-         !has_readers && sequence.kv.adapters().empty();
+  return is_chosen_there(step) && step.plan.prefill_tokens == 0 && !has_tree_elsewhere && !has_readers &&
+         sequence.kv.adapters().empty();
 }
 
 // Tokens that the sequence may get in so many steps.
@@ -92,7 +91,7 @@ bool DeviceStage::takes(const StepReport& report) const {
   const bool has_readers = drafter.features.count() > 0 || drafter.states.size > 0;
   return (drafts || !has_readers) && sequences <= parts_.device_loop->max_sequences(drafts) &&
          std::ranges::all_of(report.sequences, [&](const SequenceStep& step) {
-           return is_chosen_there(step) && (never_drafts(step, sequences) || drafts_there(step));
+           return is_made_there(step) && (never_drafts(step, sequences) || drafts_there(step));
          });
 }
 

@@ -21,20 +21,19 @@ void append_choices(SequenceStep& step, const LogitRows& logits) {
     step.verdict.choices.push_back(largest_logit(logits.row(node)).token);
 }
 
-// Whether the device knows all that the choice of the sequence's tokens depends on.
-bool is_chosen_there(const SequenceStep& step) {
-  const Sequence& sequence = *step.plan.sequence;
-  const Request& request = sequence.request();
-  return step.plan.decodes && step.rule == AcceptanceRule::kCoupled && !sequence.has_constraint() &&
-         !request.logits_function && DeviceChooser::can_choose(request.sampling);
-}
-
 // Choices change logits of unused tokens.
 bool reads_raw_logits(const SequenceStep& step) {
   return step.prompt_logits > 0 || step.plan.sequence->request().logprobs >= 0;
 }
 
 }  // namespace
+
+bool is_chosen_there(const SequenceStep& step) {
+  const Sequence& sequence = *step.plan.sequence;
+  const Request& request = sequence.request();
+  return step.plan.decodes && step.rule == AcceptanceRule::kCoupled && !sequence.has_constraint() &&
+         !request.logits_function && DeviceChooser::can_choose(request.sampling);
+}
 
 void VerifyStage::run(const LogitRows& logits, StepReport& report, StepTracer* tracer) {
   tracer_ = tracer;

@@ -15,6 +15,9 @@
 
 namespace outrider {
 
+// Whether the device of the target knows all that the choice of the sequence's tokens depends on.
+bool is_chosen_there(const SequenceStep& step);
+
 // Decides for every tree which of its nodes the target accepts, and which token the target adds.
 class VerifyStage {
  public:

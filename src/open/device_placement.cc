@@ -12,6 +12,7 @@
 #include "device_kernels/products/device_matrix.h"
 #include "device_kernels/products/stored_codes.h"
 #include "engine/storage_type.h"
+#include "models/backend/device/row_limits.h"
 #include "models/blocks/kinds.h"
 #include "models/decoder_weights.h"
 #include "open/default_context.h"
@@ -67,7 +68,7 @@ int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int
   const int64_t rows = options.max_batch_rows > 0 ? options.max_batch_rows : options.prefill_chunk + wanted;
   const int64_t of_row = 6 * config.hidden_size + 4 * widest;  // the stream, and products on their way
   // Choosers of tokens, of steps on the device and of host steps, keep the likeliest tokens of a row.
-  constexpr int64_t kChoiceRows = 64 + 32, kOfToken = sizeof(int) + sizeof(double);
+  constexpr int64_t kChoiceRows = kMostListedRows + kMostChosenRows, kOfToken = sizeof(int) + sizeof(double);
   return (rows * of_row + wanted * config.vocab_size) * static_cast<int64_t>(sizeof(float)) +
          kChoiceRows * config.vocab_size * kOfToken;
 }

@@ -20,6 +20,7 @@
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "models/backend/device/row_limits.h"
 #include "models/team/ranked_model.h"
 #include "open/corpus_files.h"
 #include "open/device_choice.h"
@@ -336,10 +337,10 @@ Status open_cache(EngineParts& parts, const MemoryCount& memory) {
 
 // Host steps may choose their tokens on the target's device.
 void open_pass_choices(EngineParts& parts) {
-  constexpr int64_t kMostRows = 32;  // each has room for all tokens of the vocabulary
   if (parts.options.device == ComputeDevice::kCpu) return;
   parts.pass_choices = PassChoices::make(
-      *parts.target, {.max_rows = kMostRows, .vocab_size = parts.vocab_size, .unused = parts.unused_tokens});
+      *parts.target,
+      {.max_rows = kMostChosenRows, .vocab_size = parts.vocab_size, .unused = parts.unused_tokens});
 }
 
 // Says why the target's device gets the operations of passes one by one, where it does.
@@ -354,8 +355,7 @@ void tell_of_passes(const EngineParts& parts) {
 void open_device_loop(EngineParts& parts) {
   const EngineOptions& options = parts.options;
   if (options.device == ComputeDevice::kCpu || options.device_steps == 0) return;
-  constexpr int kMostRows = 64;  // more rows take so long that the host's part is small
-  DeviceLoop::Shape shape{.max_rows = std::min(options.max_batch, kMostRows),
+  DeviceLoop::Shape shape{.max_rows = std::min<int64_t>(options.max_batch, kMostListedRows),
                           .max_steps = options.device_steps,
                           .max_length = options.context,
                           .vocab_size = parts.vocab_size,
@@ -363,10 +363,10 @@ void open_device_loop(EngineParts& parts) {
   auto loop = DeviceLoop::make(*parts.target, *parts.cache, shape);
   const DraftLimits limits = limits_of(options.speculation);
   DeviceDraft* const draft = parts.drafter->device_draft();
-  if (loop.ok() && draft != nullptr && limits.max_nodes < kMostRows) {
+  if (loop.ok() && draft != nullptr && limits.max_nodes < kMostListedRows) {
     shape.max_levels = std::min(limits.max_draft_len, limits.max_nodes);
     shape.max_nodes = limits.max_nodes;
-    shape.max_rows = std::min(options.max_batch * (limits.max_nodes + 1), kMostRows);
+    shape.max_rows = std::min(int64_t{options.max_batch} * (limits.max_nodes + 1), kMostListedRows);
     auto drafting = DeviceLoop::make(*parts.target, *parts.cache, shape, draft);
     if (!drafting.ok()) log_info("steps with drafts wait for this machine: " + drafting.error().message);
     if (drafting.ok()) loop = std::move(drafting);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "models/backend/device/attended_lists.h"
 #include "models/backend/device/pass_rows.h"
+#include "models/backend/device/row_limits.h"
 
 namespace outrider {
 namespace {
@@ -84,7 +85,7 @@ PassLists::Recorded::Recorded(Device& device, const RepeatedPass& pass, const Ke
 }
 
 bool PassLists::takes(const ForwardBatch& batch) const {
-  return problem_.empty() && batch.rows() <= kMostRows && batch.resumed_rows.empty() &&
+  return problem_.empty() && batch.rows() <= kMostListedRows && batch.resumed_rows.empty() &&
          batch.hidden_state_rows.empty() && batch.adapters.empty();
 }
 

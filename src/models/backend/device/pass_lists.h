@@ -19,13 +19,9 @@ std::string part_without_lists(const ModelConfig& config);
 
 // Passes that a device repeats. A pass over some rows is recorded once as a list for up to the next power of
 // two of rows. Later passes write what their rows are, in one copy, and run the list. Rows that nobody uses
-// have no entries and no slot.
+// have no entries and no slot. Passes of more than kMostListedRows are ordered one operation at a time.
 class PassLists {
  public:
-  // More rows are ordered one operation at a time: their arithmetic takes long beside the orders, and
-  // rows that nobody uses would cost more.
-  static constexpr int64_t kMostRows = 64;
-
   // problem: why no pass is recorded; empty: passes are. `ops` must outlive this object.
   PassLists(DeviceOps& ops, std::string problem) : ops_(ops), problem_(std::move(problem)) {}
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace outrider {
+
+// Rows of a pass that a device repeats from a list, also within a DeviceLoop. The arithmetic of more rows
+// takes long beside the orders and the host's part, and rows that nobody uses would cost more.
+inline constexpr int64_t kMostListedRows = 64;
+// Rows of a host step with tokens that a device chooses. Each has room for all tokens of the vocabulary.
+inline constexpr int64_t kMostChosenRows = 32;
+
+}  // namespace outrider

@@ -130,25 +130,35 @@ struct TreeNodes {
 // The rows of the target's pass: all roots, then the first nodes of all sequences, and so on.
 struct PlaceTreesArgs {
   Trees of;
-  PassRows rows;  // [(nodes + 1) * sequences]
+  PassRows rows;  // [rows_of_pass()]
+
+  struct TreeRows {
+    Ints row, node, sequence;
+    Bools in;
+  };
+  SIMT int rows_of_pass() const { return (of.nodes + 1) * of.sequences; }
+  // A row for each lane.
+  SIMT TreeRows rows_from(int first) const {
+    const Ints row = lane_id() + Ints(first);
+    return {row, row / Ints(of.sequences), row % Ints(of.sequences), row < Ints(rows_of_pass())};
+  }
 };
 
 // A warp takes 32 rows.
+SIMT int first_row_of(const Block& block) { return (block.index() * block.warps() + block.warp()) * kWarp; }
+
 SIMT void place_trees(const Block& block, const PlaceTreesArgs& args) {
-  const int sequences = args.of.sequences, rows = (args.of.nodes + 1) * sequences;
-  const int first = (block.index() * block.warps() + block.warp()) * kWarp;
-  if (first >= rows) return;
+  const int first = first_row_of(block);
+  if (first >= args.rows_of_pass()) return;
   block.wait_for_previous();
-  const Ints row = lane_id() + Ints(first);
-  const Bools in = row < Ints(rows);
-  const Ints node = row / Ints(sequences), sequence = row % Ints(sequences);
+  const auto [row, node, sequence, in] = args.rows_from(first);
   const Bools is_draft = in && node > Ints(0);
   const Bools used = in && args.of.remaining.load_if(in, sequence, 0) > Ints(0) &&
                      node <= args.of.drafted.load_if(in, sequence, 0);
   const Ints draft = args.of.tokens.load_if(is_draft, row, 0),
              pending = args.of.pending.load_if(in, sequence, 0);
   const TreeNodes nodes{
-      {args.of.parents.data, args.of.parents.count}, {nullptr, 0}, sequences, args.of.levels};
+      {args.of.parents.data, args.of.parents.count}, {nullptr, 0}, args.of.sequences, args.of.levels};
   nodes.put(args.rows, in, row, used, sequence, node, select(is_draft, draft, pending),
             args.of.positions.load_if(in, sequence, 0));
 }
@@ -189,13 +199,10 @@ SIMT void walk_trees(const Block& block, const WalkTreesArgs& args) {
 // After a walk: the rows of accepted nodes get the slots of their places in the text, and all others none.
 // One row for each row of the target's pass; a warp takes 32 of them.
 SIMT void place_accepted(const Block& block, const PlaceTreesArgs& args) {
-  const int sequences = args.of.sequences, rows = (args.of.nodes + 1) * sequences;
-  const int first = (block.index() * block.warps() + block.warp()) * kWarp;
-  if (first >= rows) return;
+  const int first = first_row_of(block);
+  if (first >= args.rows_of_pass()) return;
   block.wait_for_previous();
-  const Ints row = lane_id() + Ints(first);
-  const Bools in = row < Ints(rows);
-  const Ints node = row / Ints(sequences), sequence = row % Ints(sequences);
+  const auto [row, node, sequence, in] = args.rows_from(first);
   const Bools used = in && args.of.remaining.load_if(in, sequence, 0) > Ints(0);
   const Ints accepted = args.of.accepted.load_if(used, sequence, -1);
   Ints depth(-1);

@@ -5,9 +5,9 @@
 
 #include "device/compared_device.h"
 #include "device/emulated_device.h"
-#include "device/fake_cuda_driver.h"
 #include "drafters/draft_target/draft_target.h"
 #include "models/backend/device/device_loop.h"
+#include "models/backend/device/fake_gpu.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder.h"
 #include "models/model_test_data.h"
@@ -248,18 +248,9 @@ TEST(DeviceTrees, DynamicTreesAreThoseOfThisMachine) {
 
 TEST(DeviceTrees, AGpuGetsGraphsWithLoopsInLoops) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
-  const CudaDriver driver = fake_cuda_driver();
-  fake_cuda().kernel = [](std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(KernelName::kNextStep); ++i) {
-      const DeviceKernel& kernel = device_kernel(static_cast<KernelName>(i));
-      if (kernel.name == name) return &kernel;
-    }
-    return static_cast<const DeviceKernel*>(nullptr);
-  };
-  const std::vector<CudaImage> images = {{.major = 9, .code = "code"}};
-  const FoundCuda found = find_cuda_device(driver, images, 13000);
+  const std::unique_ptr<CudaDevice> gpu = fake_gpu();
   {
-    Runs runs("llama", kDynamic, *found.device, 2);
+    Runs runs("llama", kDynamic, *gpu, 2);
     runs.run(5, 5, {kLevels, kLevels});
     runs.run(4, 1, {2, kLevels});
     runs.run(2, 2, {kLevels, 0});

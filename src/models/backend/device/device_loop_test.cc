@@ -9,7 +9,7 @@
 
 #include "device/compared_device.h"
 #include "device/emulated_device.h"
-#include "device/fake_cuda_driver.h"
+#include "models/backend/device/fake_gpu.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder.h"
 #include "models/model_test_data.h"
@@ -196,18 +196,9 @@ TEST(DeviceLoop, EveryTypeOfEntriesAndNumberOfRows) {
 
 TEST(DeviceLoop, AGpuGetsGraphs) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
-  const CudaDriver driver = fake_cuda_driver();
-  fake_cuda().kernel = [](std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(KernelName::kNextStep); ++i) {
-      const DeviceKernel& kernel = device_kernel(static_cast<KernelName>(i));
-      if (kernel.name == name) return &kernel;
-    }
-    return static_cast<const DeviceKernel*>(nullptr);
-  };
-  const std::vector<CudaImage> images = {{.major = 9, .code = "code"}};
-  const FoundCuda found = find_cuda_device(driver, images, 13000);
+  const std::unique_ptr<CudaDevice> gpu = fake_gpu();
   {
-    Texts here("gemma2", nullptr), there("gemma2", found.device.get());
+    Texts here("gemma2", nullptr), there("gemma2", gpu.get());
     add_texts(here, 2);
     add_texts(there, 2);
     const auto loop = there.loop();

@@ -45,8 +45,8 @@ class DeviceDraft {
   // Appends to a list what drafts a tree for each sequence. Sequences are numbered as in start().
   virtual void record(const simt::Trees& trees, DeviceList& list) = 0;
   // Appends what follows the walk through the trees: it brings the entries of accepted nodes to their places,
-  // or keeps the target's features of them. The features are of the
-  // target's pass over all roots, all first nodes and so on.
+  // or keeps the target's features of them. The features are of the target's pass over all roots, all first
+  // nodes and so on.
   virtual void record_after_walk(const simt::Trees& /*trees*/, FloatAddress /*features*/,
                                  DeviceList& /*list*/) {}
   // Changes whenever a list recorded before may name memory that is gone.

@@ -204,19 +204,22 @@ void CudaDevice::wait() {
 
 int64_t CudaDevice::record_event() {
   enter();
-  CudaDriver::Handle event = nullptr;
-  expect(driver_.create_event(&event, 0), "cuEventCreate");
-  expect(driver_.record_event(event, nullptr), "cuEventRecord");
   const std::lock_guard lock(mutex_);
-  events_.push_back(event);
-  return std::ssize(events_) - 1;
+  if (moments_ < kKeptEvents) expect(driver_.create_event(&events_.emplace_back(), 0), "cuEventCreate");
+  const int64_t moment = moments_++;
+  expect(driver_.record_event(event_of(moment), nullptr), "cuEventRecord");
+  return moment;
+}
+
+CudaDriver::Handle CudaDevice::event_of(int64_t moment) const {
+  OUTRIDER_CHECK(moment < moments_ && moment >= moments_ - kKeptEvents);
+  return events_[static_cast<size_t>(moment % kKeptEvents)];
 }
 
 double CudaDevice::ms_between(int64_t first, int64_t second) {
   enter();
   const std::lock_guard lock(mutex_);
-  const CudaDriver::Handle from = events_[static_cast<size_t>(first)],
-                           to = events_[static_cast<size_t>(second)];
+  const CudaDriver::Handle from = event_of(first), to = event_of(second);
   expect(driver_.wait_for_event(to), "cuEventSynchronize");
   float ms = 0;
   expect(driver_.elapsed_ms(&ms, from, to), "cuEventElapsedTime");

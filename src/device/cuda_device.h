@@ -72,6 +72,8 @@ class CudaDevice final : public Device {
   void enter() const;
   // Null: no image has it.
   CudaDriver::Handle find_function(const std::string& name) const;
+  // Precondition: it is kept.
+  CudaDriver::Handle event_of(int64_t moment) const;
   CudaDriver::Handle function_of(const DeviceKernel& kernel, int shared_bytes);
 
   CudaDriver driver_;
@@ -79,9 +81,10 @@ class CudaDevice final : public Device {
   ComputeCapability capability_;
   CudaDriver::Handle context_;
   std::vector<CudaDriver::Handle> modules_;
-  std::mutex mutex_;  // of the next two
+  std::mutex mutex_;  // of the next three
   std::map<std::string_view, CudaDriver::Handle> functions_;
-  std::vector<CudaDriver::Handle> events_;
+  std::vector<CudaDriver::Handle> events_;  // a ring, once there are kKeptEvents
+  int64_t moments_ = 0;                     // that were recorded
 };
 
 // A GPU, or the reason why there is none.

@@ -75,6 +75,16 @@ TEST(CudaDevice, MomentsPass) {
   EXPECT_EQ(device->ms_between(first, second), 0.5);
 }
 
+TEST(CudaDevice, EventsOfOldMomentsServeAgain) {
+  const auto device = open_fake();
+  std::vector<int64_t> moments;
+  for (int64_t i = 0; i < 3 * Device::kKeptEvents; ++i) moments.push_back(device->record_event());
+  EXPECT_EQ(std::ssize(fake_cuda().events), Device::kKeptEvents);
+  const std::span<const int64_t> kept = std::span(moments).last(Device::kKeptEvents);
+  for (size_t i = 1; i < kept.size(); ++i)
+    EXPECT_EQ(device->ms_between(kept.front(), kept[i]), 0.5 * static_cast<double>(i));
+}
+
 TEST(CudaDevice, TheImageFitsTheGpu) {
   const auto loaded_for = [](int major, int minor) {
     CudaDriver driver = fake_cuda_driver();

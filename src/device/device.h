@@ -110,9 +110,10 @@ class Device {
 
   // Returns when all calls before have run.
   virtual void wait() = 0;
-  // A moment in the order of calls.
+  // A moment in the order of calls. So many moments are kept: a later one takes the place of the oldest.
+  static constexpr int64_t kKeptEvents = 256;
   virtual int64_t record_event() = 0;
-  // The time between two moments, which have both passed when this returns.
+  // The time between two moments that are kept, which have both passed when this returns.
   virtual double ms_between(int64_t first, int64_t second) = 0;
 
   DeviceCounts counts() const {

@@ -166,13 +166,17 @@ void EmulatedDevice::settle() {
 int64_t EmulatedDevice::record_event() {
   settle();
   const std::lock_guard lock(mutex_);
-  events_.push_back(now_ms());
-  return std::ssize(events_) - 1;
+  events_[static_cast<size_t>(moments_ % kKeptEvents)] = now_ms();
+  return moments_++;
 }
 
 double EmulatedDevice::ms_between(int64_t first, int64_t second) {
   const std::lock_guard lock(mutex_);
-  return events_[static_cast<size_t>(second)] - events_[static_cast<size_t>(first)];
+  const auto ms_of = [&](int64_t moment) {
+    OUTRIDER_CHECK(moment < moments_ && moment >= moments_ - kKeptEvents);
+    return events_[static_cast<size_t>(moment % kKeptEvents)];
+  };
+  return ms_of(second) - ms_of(first);
 }
 
 }  // namespace outrider

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <future>
 #include <map>
@@ -51,9 +52,10 @@ class EmulatedDevice final : public Device {
   void launch_now(const DeviceKernel& kernel, const void* args, const LaunchShape& shape);
 
   EmulationOptions options_;
-  mutable std::mutex mutex_;                      // of the next two
+  mutable std::mutex mutex_;                      // of the next three
   std::map<DeviceAddress, int64_t> allocations_;  // bytes
-  std::vector<double> events_;                    // milliseconds
+  std::array<double, kKeptEvents> events_ = {};   // milliseconds, a ring
+  int64_t moments_ = 0;                           // that were recorded
   std::atomic<int64_t> launches_ = 0;
   std::mutex list_mutex_;
   std::future<void> list_;  // that runs, or ran last

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,6 +35,8 @@ struct FakeCuda {
   int most_shared_bytes = 0;
   int contexts_set = 0;
   std::vector<int> opened = {};  // numbers of devices
+  std::deque<int> events = {};   // that were created: the record that each had last
+  int records = 0;               // of events, half a millisecond apart
 
   // A graph is a list of nodes, of which each follows the one before it.
   struct Graph;
@@ -224,6 +227,20 @@ inline int load_module(CudaDriver::Handle* module, const void* image) {
   return 0;
 }
 
+inline void add_event_functions(CudaDriver& driver) {
+  driver.create_event = [](CudaDriver::Handle* event, unsigned) {
+    return *event = &fake_cuda().events.emplace_back(0), 0;
+  };
+  driver.record_event = [](CudaDriver::Handle event, CudaDriver::Handle) {
+    return *static_cast<int*>(event) = ++fake_cuda().records, 0;
+  };
+  driver.wait_for_event = [](CudaDriver::Handle) { return 0; };
+  driver.elapsed_ms = [](float* ms, CudaDriver::Handle from, CudaDriver::Handle to) {
+    const int records = *static_cast<int*>(to) - *static_cast<int*>(from);
+    return *ms = 0.5F * static_cast<float>(records), 0;
+  };
+}
+
 }  // namespace fake
 
 // The functions of a driver of this kind, which is as new.
@@ -273,10 +290,7 @@ inline CudaDriver fake_cuda_driver() {
     return fake_cuda().most_shared_bytes = value, 0;
   };
   driver.launch = fake::launch;
-  driver.create_event = [](CudaDriver::Handle* event, unsigned) { return *event = &fake_cuda(), 0; };
-  driver.record_event = [](CudaDriver::Handle, CudaDriver::Handle) { return 0; };
-  driver.wait_for_event = [](CudaDriver::Handle) { return 0; };
-  driver.elapsed_ms = [](float* ms, CudaDriver::Handle, CudaDriver::Handle) { return *ms = 0.5F, 0; };
+  fake::add_event_functions(driver);
   driver.allocate_host = [](void** memory, size_t bytes, unsigned flags) {
     CudaDriver::Address address = 0;
     const int code = flags == kCudaMappedMemory ? fake::allocate(&address, bytes) : fake::kInvalid;

@@ -177,6 +177,13 @@ class Runs {
     }
   }
 
+  // A draft of the device's drafter between steps.
+  void draft_between_steps(size_t i) {
+    TokenTree tree(texts_[i].tokens.back());
+    const DraftRequest request = request_of(texts_[i], i, kLevels, nodes_);
+    EXPECT_TRUE(there_.drafter().draft(std::span(&request, 1), std::span(&tree, 1)).ok());
+  }
+
   int accepted = 0, drafted = 0;
 
  private:
@@ -244,6 +251,19 @@ TEST(DeviceTrees, StaticTreesAreThoseOfThisMachine) {
 TEST(DeviceTrees, DynamicTreesAreThoseOfThisMachine) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
   expect_trees_of_this_machine(kDynamic);
+}
+
+// The first text drafts here, and then nothing in a run that gives it more tokens than the draft has entries.
+TEST(DeviceTrees, ADraftBetweenStepsIsNoPartOfARun) {
+  OUTRIDER_REQUIRE_DEVICE_TABLE();
+  for (const TreeOptions& tree : {kChain, kDynamic}) {
+    EmulatedDevice device({});
+    Runs runs("llama", tree, device, 2);
+    runs.run(2, 2, {kLevels, kLevels});
+    runs.draft_between_steps(0);
+    runs.run(kMaxSteps, kMaxSteps, {0, kLevels});
+    runs.run(3, 3, {kLevels, kLevels});
+  }
 }
 
 TEST(DeviceTrees, AGpuGetsGraphsWithLoopsInLoops) {

@@ -98,6 +98,7 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
   void prepare(const DraftRequest& request, std::span<const TokenId> tokens, TokenTree& tree);
   std::span<const TokenId> read(const DraftRequest& request);
   DraftSequence* take_up(const DraftRequest& request, std::span<const TokenId> tokens);
+  void settle(const DraftRequest& request);
   bool stage(const Row& row);
   DraftSequence& open(const DraftRequest& request, std::span<const TokenId> tokens);
   void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
@@ -232,7 +233,10 @@ bool DraftTargetDrafter::start(std::span<const Row> rows) {
   std::vector<SamplingParams> samplings(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const DraftRequest& request = rows[i].request;
-    if (request.max_draft_len == 0) continue;
+    if (request.max_draft_len == 0) {
+      settle(request);
+      continue;
+    }
     if (!stage(rows[i])) return false;
     samplings[i] = device_growth_.sampling_of(request);
     of_rows[i].pages = {sequences_.at(request.sequence).kv.pages()};
@@ -240,6 +244,12 @@ bool DraftTargetDrafter::start(std::span<const Row> rows) {
   }
   device_trees_->start(of_rows);
   return true;
+}
+
+// Entries that a draft between steps has staged are no entries of the run.
+void DraftTargetDrafter::settle(const DraftRequest& request) {
+  const auto found = sequences_.find(request.sequence);
+  if (found != sequences_.end()) commit(found->second, request.tokens);
 }
 
 // The last pass of a run drafts after all tokens that the sequence may get in it. The nodes of a tree have

@@ -407,6 +407,7 @@ bool RecurrentDrafter::start(std::span<const Row> rows) {
     const DraftRequest& request = rows[i].request;
     Sequence* sequence = find(rows[i]);
     if (sequence == nullptr && request.max_draft_len == 0) continue;
+    if (sequence != nullptr) sequence->staged.reset();  // of a draft between steps
     if (sequence == nullptr || !stage_features(*sequence, rows[i])) return false;
     if (sequence->kept) of_rows[i].features = {sequence->waiting.rows.pages(), sequence->waiting.first};
     if (request.max_draft_len == 0) continue;

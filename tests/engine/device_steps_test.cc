@@ -71,6 +71,8 @@ struct Record {
   std::vector<Completion> completions = {};
   EngineStatus status = {};
   int calls = 0;  // of step()
+  // In calls that made several steps:
+  int64_t steps_on_device = 0, drafts_on_device = 0;
 };
 
 struct Plan {
@@ -94,8 +96,14 @@ Record run_plan(Engine& engine, const Plan& plan) {
     const auto id = engine.submit(plan.requests[i], sink);
     EXPECT_TRUE(id.ok()) << id.error().message;
   }
-  do ++record.calls;
-  while (engine.step());
+  for (bool goes_on = true; goes_on; ++record.calls) {
+    const EngineStatus before = engine.status();
+    goes_on = engine.step();
+    const EngineStatus after = engine.status();
+    if (after.steps <= before.steps + 1) continue;
+    record.steps_on_device += after.steps - before.steps;
+    record.drafts_on_device += after.speculation.drafts - before.speculation.drafts;
+  }
   record.status = engine.status();
   return record;
 }
@@ -292,6 +300,86 @@ TEST(DeviceSteps, TreesOfMedusaHeads) {
   accepted +=
       expect_same_engines({.batch = 3, .page_size = 4, .speculation = with_tree(options, 3, 9)}, 8, 4, 12);
   EXPECT_GT(accepted, 0);
+}
+
+// The policy decides by what it has observed, and on a device once for a run: drafts differ, and tokens do
+// not.
+// Returns the sums of what the device did.
+Record expect_same_tokens(EngineCase one) {
+  const auto host = open_case(one);
+  one.device_steps = 8;
+  const auto device = open_case(one);
+  EXPECT_EQ(device->info().device_steps, 8) << device->info().device_steps_reason;
+  std::mt19937 random(static_cast<unsigned>(one.batch));
+  Record sums;
+  for (int turn = 0; turn < 3 * kTimes; ++turn) {
+    Plan plan = random_plan(random, *host, 10);
+    plan.cancelled_after.assign(plan.requests.size(), 0);
+    for (Request& request : plan.requests) request.speculation.enabled = true;
+    const Record expected = run_plan(*host, plan), found = run_plan(*device, plan);
+    for (size_t i = 0; i < plan.requests.size(); ++i) {
+      EXPECT_EQ(expected.completions[i].tokens, found.completions[i].tokens) << i;
+      EXPECT_EQ(expected.completions[i].text, found.completions[i].text) << i;
+      EXPECT_EQ(expected.completions[i].finish_reason, found.completions[i].finish_reason) << i;
+    }
+    sums.steps_on_device += found.steps_on_device;
+    sums.drafts_on_device += found.drafts_on_device;
+  }
+  return sums;
+}
+
+SpeculativeOptions automatic(SpeculativeOptions options) {
+  options.is_auto = true;
+  return options;
+}
+SpeculativeOptions with_schedule(SpeculativeOptions options) {
+  options.draft_len_schedule = LengthSchedule::kHeuristic;
+  return options;
+}
+
+TEST(DeviceSteps, ThePolicyDecidesOnceForARun) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const SpeculativeOptions chains = chains_of("llama", 4, 1.5);
+  const auto run = [](const EngineCase& one) { EXPECT_GT(expect_same_tokens(one).steps_on_device, 0); };
+  run({.batch = 1, .speculation = automatic(chains)});
+  run({.batch = 3, .speculation = automatic(with_tree(chains, 3, 10))});
+  run({.batch = 2, .page_size = 4, .speculation = automatic(with_schedule(chains))});
+  run({.batch = 3, .preempt_every = 5, .speculation = automatic(with_tree(chains, {2, 1, 1}))});
+}
+
+// Features of sequences that the policy leaves out are kept beside the others' drafts.
+TEST(DeviceSteps, ThePolicyDecidesOnceForHeads) {
+  OUTRIDER_REQUIRE_DEVICE();
+  for (const HeadCase& head : head_cases()) {
+    const std::string name = head.name;
+    if (name != "eagle" && name != "mtp" && head.method != Method::kMedusa) continue;
+    SCOPED_TRACE(name);
+    const std::unique_ptr<FakeHead> files = head.make();
+    SpeculativeOptions options;
+    options.decoding_type = head.method;
+    options.speculative_model = files->write();
+    options.max_draft_len = 3;
+    expect_same_tokens({.batch = 3, .speculation = automatic(options)});
+    EXPECT_GT(expect_same_tokens({.batch = 2, .speculation = with_schedule(options)}).drafts_on_device, 0);
+    expect_same_tokens({.batch = 2, .page_size = 4, .speculation = automatic(with_tree(options, 3, 9))});
+  }
+}
+
+TEST(DeviceSteps, AScheduleGivesALengthToARun) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const auto run = [](const EngineCase& one) { EXPECT_GT(expect_same_tokens(one).drafts_on_device, 0); };
+  run({.batch = 1, .speculation = with_schedule(chains_of("llama", 6, 1.5))});
+  run({.batch = 3, .speculation = with_schedule(chains_of("llama_rope_linear", 4))});
+}
+
+// The size of a batch is the same in all steps of a run.
+TEST(DeviceSteps, LengthsByTheSizeOfTheBatch) {
+  OUTRIDER_REQUIRE_DEVICE();
+  SpeculativeOptions options = chains_of("llama", 4, 1.5);
+  options.draft_len_by_batch = {{.sequences = 1, .max_draft_len = 4}, {.sequences = 2, .max_draft_len = 1}};
+  EXPECT_GT(expect_same_engines({.batch = 3, .speculation = options}, 8, 4, 12), 0);
+  options.draft_len_by_batch.push_back({.sequences = 3, .max_draft_len = 0});
+  EXPECT_GT(expect_same_engines({.batch = 3, .speculation = options}, 8, 4, 12), 0);
 }
 
 // Requests that draft nothing go on by themselves on the device of an engine that drafts for others.

@@ -73,12 +73,31 @@ bool DeviceStage::never_drafts(const SequenceStep& step, int sequences) const {
          parts_.speculation_limits->max_draft_len(sequences) == 0;
 }
 
-// Whether the device drafts what the drafter would draft here, in every step of a run.
+// Whether the device drafts what the drafter would draft here, in every step of a run, but for the size of
+// trees that the policy decides (fix_sizes()).
 bool DeviceStage::drafts_there(const SequenceStep& step) const {
   DeviceDraft* draft = parts_.device_loop->draft();
-  const bool has_fixed_length =
-      step.rate == 0.0 && !step.may_cut && parts_.options->draft_len_schedule == LengthSchedule::kConstant;
-  return draft != nullptr && step.asks_drafter() && has_fixed_length && draft->takes(draft_.request_of(step));
+  if (draft == nullptr || !step.asks_drafter()) return false;
+  DraftRequest request = draft_.request_of(step);
+  request.estimates = nullptr;
+  return draft->takes(request);
+}
+
+// Gives trees that the policy would end or cut as they grow a size for the run.
+void DeviceStage::fix_sizes(std::span<SequenceStep> steps) const {
+  for (SequenceStep& step : steps) {
+    if (!step.asks_drafter() || step.rate == 0.0) continue;
+    SequencePlan& plan = step.plan;
+    if (parts_.options->tree.kind == TreeKind::kChain)
+      plan.max_nodes = std::min(plan.max_nodes, plan.max_draft_len);
+    const auto size = parts_.policy->size_until_next_plan(plan.sequence->id(),
+                                                          {plan.max_draft_len, plan.max_nodes}, step.row_ms);
+    plan.max_draft_len = size.levels;
+    plan.max_nodes = size.nodes;
+    step.may_cut = false;
+    step.rate = step.row_ms = 0.0;
+    step.estimates = nullptr;
+  }
 }
 
 bool DeviceStage::takes(const StepReport& report) const {
@@ -91,7 +110,8 @@ bool DeviceStage::takes(const StepReport& report) const {
   const bool has_readers = drafter.features.count() > 0 || drafter.states.size > 0;
   return (drafts || !has_readers) && sequences <= parts_.device_loop->max_sequences(drafts) &&
          std::ranges::all_of(report.sequences, [&](const SequenceStep& step) {
-           return is_made_there(step) && (never_drafts(step, sequences) || drafts_there(step));
+           return is_made_there(step) &&
+                  (never_drafts(step, sequences) || step.is_left_out || drafts_there(step));
          });
 }
 
@@ -117,10 +137,12 @@ bool DeviceStage::start(StepReport& report) {
   if (!takes(report)) return false;
   length_ = length_of_run(report);
   if (length_ < 2) return false;
+  fix_sizes(report.sequences);
   for (const SequenceStep& step : report.sequences) draft_.begin(*step.plan.sequence);
   if (report.drafting > 0 && !start_drafts(report)) return false;
   start_loop(report);
-  report.is_decoding &= report.drafting == 0;  // times with drafts say nothing about the target's passes
+  report.drafts_in_pass = report.drafting > 0;
+  report.is_decoding &= !report.drafts_in_pass;  // times with drafts say nothing about the target's passes
   done_ = 0;
   runs_ = true;
   return true;
@@ -175,7 +197,7 @@ void DeviceStage::plan_next(StepReport& report) {
     if (step.plan.max_draft_len == 0) step.plan.max_nodes = 0;
     report.drafting += step.drafts() ? 1 : 0;
   }
-  if (!drafting_.empty()) reserve_.plan_drafts(report);
+  reserve_.repeat_plan(report);
 }
 
 bool DeviceStage::next(StepReport& report) {

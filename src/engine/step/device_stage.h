@@ -32,6 +32,7 @@ class DeviceStage {
   bool takes(const StepReport& report) const;
   bool never_drafts(const SequenceStep& step, int sequences) const;
   bool drafts_there(const SequenceStep& step) const;
+  void fix_sizes(std::span<SequenceStep> steps) const;
   int length_of_run(const StepReport& report) const;
   bool start_drafts(const StepReport& report);
   void start_loop(StepReport& report);

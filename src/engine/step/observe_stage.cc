@@ -48,7 +48,11 @@ void ObserveStage::tell_policy(const StepReport& report) {
                               .pass_ms = times.forward,
                               .rest_ms = rest_ms,
                               .step_ms = times.drafting() + times.forward + rest_ms};
-  if (report.drafting > 0) observation.draft_ms = times.drafting() / report.drafting;
+  if (report.drafts_in_pass) {
+    observation.draft_ms = std::nullopt;
+  } else if (report.drafting > 0) {
+    observation.draft_ms = times.drafting() / report.drafting;
+  }
   outcomes_.clear();
   for (const SequenceStep& step : report.sequences) {
     if (step.plan.decodes) observation.tokens += static_cast<double>(step.verdict.tokens.size());

@@ -50,6 +50,17 @@ void ReserveStage::plan_drafts(const StepReport& report) {
   parts_.policy->plan(report.shape, drafts_, parts_.scheduler->draft_rows());
 }
 
+void ReserveStage::repeat_plan(const StepReport& report) {
+  auto next = drafts_.begin();
+  for (const SequenceStep& step : report.sequences) {
+    if (next == drafts_.end() || next->sequence != step.plan.sequence->id()) continue;
+    next->tokens = std::ssize(step.plan.sequence->tokens());
+    next->max_draft_len = step.plan.max_draft_len;
+    ++next;
+  }
+  if (!drafts_.empty()) parts_.policy->repeat(report.shape, drafts_);
+}
+
 // Trees that cannot be cut after they are grown get equal parts of the rows that drafts may take; so do
 // offered ones.
 void ReserveStage::share_rows(std::span<SequenceStep> steps) {
@@ -59,12 +70,14 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
   auto next = drafts_.begin();
   for (SequenceStep& step : steps) {
     SequencePlan& plan = step.plan;
+    step.is_left_out = false;
     if (step.is_offered) {
       const int share = parts_.scheduler->draft_rows() / static_cast<int>(drafting);
       plan.max_nodes = std::min({plan.max_nodes, plan.sequence->offered->drafted(), share});
     }
     if (!step.drafts()) continue;
     SpeculationPolicy::Draft& draft = *next++;
+    step.is_left_out = draft.max_draft_len == 0;
     step.may_cut = may_cut(step);
     if (draft.max_draft_len > 0 && !step.may_cut) {
       plan.max_nodes = std::min(plan.max_nodes, parts_.scheduler->draft_rows() / static_cast<int>(drafting));

@@ -16,10 +16,11 @@ class ReserveStage {
   explicit ReserveStage(const StepParts& parts);
 
   void run(StepReport& report);
-  // Asks the policy about every sequence with a plan that allows a tree.
-  void plan_drafts(const StepReport& report);
+  // Tells the policy of a further step with the plans that run() has made.
+  void repeat_plan(const StepReport& report);
 
  private:
+  void plan_drafts(const StepReport& report);
   void limit_lengths(std::span<SequenceStep> steps) const;
   void share_rows(std::span<SequenceStep> steps);
   bool may_cut(const SequenceStep& step) const;

@@ -21,9 +21,10 @@ struct SequenceStep {
   bool is_offered = false;    // the tree was offered, and neither drafter nor policy is asked
   bool is_predicted = false;  // the tree comes from the request's prediction, and the drafter is not asked
   // Filled in by reserve, which also narrows the limits of the plan's tree:
-  bool may_cut = false;  // the policy cuts this tree after it is drafted
-  double rate = 0.0;     // see DraftRequest::rate
-  double row_ms = 0.0;   // see DraftRequest::row_ms
+  bool may_cut = false;      // the policy cuts this tree after it is drafted
+  double rate = 0.0;         // see DraftRequest::rate
+  double row_ms = 0.0;       // see DraftRequest::row_ms
+  bool is_left_out = false;  // the policy lets it draft nothing
   const AcceptanceEstimates* estimates = nullptr;
   std::optional<KvTransaction> transaction;  // until commit
   // Filled in by draft:
@@ -70,6 +71,7 @@ struct StepReport {
   bool is_decoding = false;                // no row computes a prompt, and no draft takes time in the pass
   int drafting = 0;                        // sequences that drafted
   bool draft_failed = false;               // the drafter returned an error or threw
+  bool drafts_in_pass = false;             // the target's device drafts, and nobody knows for how long
   int rows = 0;                            // rows of the forward pass
   StepTimes times = {};
 };

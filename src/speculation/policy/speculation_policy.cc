@@ -138,6 +138,7 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
       const auto unasked = states_.find(key(draft.sequence, false));
       if (unasked != states_.end()) unasked->second.pause();
     } else if (options_.schedule == LengthSchedule::kHeuristic) {
+      state.planned_len = state.draft_len;
       draft.max_draft_len = std::min(draft.max_draft_len, state.draft_len);
     }
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && costs_.known();
@@ -161,6 +162,32 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, in
     draft->estimates = &state.estimates;
   }
   limit_lengths(drafts, max_rows);
+}
+
+void SpeculationPolicy::repeat(const BatchShape& load, std::span<const Draft> drafts) {
+  costs_.begin(load, static_cast<double>(drafts.size()));
+  for (const Draft& draft : drafts) {
+    State& state = open(draft);
+    state.drafted.reset(0);
+    state.missed = static_cast<double>(draft.tokens) - state.read;
+    if (state.is_auto && draft.max_draft_len == 0) state.pause();
+  }
+}
+
+SpeculationPolicy::TreeSize SpeculationPolicy::size_until_next_plan(uint64_t sequence, const TreeSize& most,
+                                                                    double row_ms) const {
+  const State& state = states_.at(key(sequence, false));
+  const double nodes = static_cast<double>(most.nodes) / most.levels;  // of a level
+  const double level_ms = row_ms * nodes + usual_draft_ms(state.stats) / most.levels;
+  const double price = advantage_ * costs_.plain_rate() * level_ms;
+  double reached = state.estimates.continuation(0);  // the probability that a node of the level is accepted
+  TreeSize size{.levels = 1};
+  for (; size.levels < most.levels; ++size.levels) {
+    reached *= state.estimates.continuation(size.levels);
+    if (reached <= price) break;
+  }
+  size.nodes = static_cast<int>(std::ceil(nodes * size.levels));
+  return size;
 }
 
 // Levels beyond an equal part of the rows would seldom be verified.
@@ -222,11 +249,11 @@ void SpeculationPolicy::observe(const StepObservation& step) {
   learn_speedup(step);
 }
 
-void SpeculationPolicy::learn_outcome(const DraftOutcome& outcome, double draft_ms) {
+void SpeculationPolicy::learn_outcome(const DraftOutcome& outcome, std::optional<double> draft_ms) {
   State& state = states_.at(key(outcome.sequence, outcome.is_predicted));
   const Verdict& verdict = *outcome.verdict;
   if (!state.is_predicted && options_.schedule == LengthSchedule::kHeuristic) {
-    const bool is_whole = std::cmp_equal(verdict.path.size(), state.draft_len + 1);
+    const bool is_whole = std::cmp_equal(verdict.path.size(), state.planned_len + 1);
     state.draft_len =
         std::clamp(is_whole ? state.draft_len + 2 : state.draft_len - 1, 1, options_.max_draft_len);
   }
@@ -236,15 +263,16 @@ void SpeculationPolicy::learn_outcome(const DraftOutcome& outcome, double draft_
 }
 
 void SpeculationPolicy::learn(State& state, std::span<const TokenId> committed, int verified,
-                              double draft_ms) {
+                              std::optional<double> draft_ms) {
   const auto gain = static_cast<double>(committed.size()) - 1.0;
   state.estimates.learn(state.drafted, committed);
   state.all->estimates.learn(state.drafted, committed);
   for (DraftStats* stats : {&stats_of_all(*state.all), &state.stats}) stats->learn(gain, verified);
-  learn_time(state, draft_ms);
+  if (draft_ms) learn_time(state, *draft_ms);
   const double prefill_ms = stats_of_all(*state.all).prefill.ms_of(state.prefill_tokens()) * costs_.pace();
-  budget_.record(state.account, gain_over_plain(gain, verified, draft_ms), costs_.drafting(),
-                 plain_tokens_in(prefill_ms));
+  budget_.record(state.account,
+                 gain_over_plain(gain, verified, draft_ms.value_or(usual_draft_ms(state.stats))),
+                 costs_.drafting(), plain_tokens_in(prefill_ms));
   state.is_first_of_run = state.resumes();
   state.run = state.is_first_of_run ? 1 : state.run + 1;
 }
@@ -284,6 +312,11 @@ void SpeculationPolicy::forget_state(uint64_t key) {
     stats_of_all(*state.all).learn_run(state.run);
   budget_.close(state.account);
   states_.erase(found);
+}
+
+// A sequence's share of the time of drafting, as it has been.
+double SpeculationPolicy::usual_draft_ms(const DraftStats& stats) const {
+  return stats.draft.ms * costs_.pace() * costs_.share_of_batch(costs_.drafting());
 }
 
 // Tokens that plain decoding of the whole batch commits in that time.

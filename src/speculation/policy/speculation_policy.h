@@ -34,10 +34,12 @@ struct StepObservation {
   double rows = 0.0;            // rows of the target's pass
   double active_experts = 0.0;  // experts that the target's pass read in all layers
   double pass_ms = 0.0;         // time of the target's pass
-  double draft_ms = 0.0;        // share of the time of drafting for each sequence that drafted
-  double rest_ms = 0.0;         // time outside of drafting and the target's pass
-  double step_ms = 0.0;         // time of the whole step
-  double tokens = 0.0;          // tokens committed by all sequences
+  // Share of the time of drafting for each sequence that drafted; nullopt: not known, as the target's device
+  // drafted within its pass.
+  std::optional<double> draft_ms = 0.0;
+  double rest_ms = 0.0;  // time outside of drafting and the target's pass
+  double step_ms = 0.0;  // time of the whole step
+  double tokens = 0.0;   // tokens committed by all sequences
   std::span<const DraftOutcome> outcomes = {};
 };
 
@@ -80,6 +82,18 @@ class SpeculationPolicy {
   // Starts a step: decides which of the sequences draft. `max_rows` as for prune().
   void plan(const BatchShape& load, std::span<Draft> drafts, int max_rows);
 
+  // Starts a step for which the last plan holds. The limits of `drafts` are levels that are drafted.
+  void repeat(const BatchShape& load, std::span<const Draft> drafts);
+
+  struct TreeSize {
+    int levels = 0;
+    int nodes = 0;
+  };
+  // The trees of a sequence with a rate, where nobody decides level by level until the next plan: the levels
+  // of `most` that are expected to pay, but at least one. Each has an equal part of the nodes. row_ms: of the
+  // plan.
+  TreeSize size_until_next_plan(uint64_t sequence, const TreeSize& most, double row_ms) const;
+
   // A drafted tree; may_drop is false if the acceptance rule tests its draws, so that all nodes must stay.
   struct Grown {
     uint64_t sequence = 0;
@@ -95,7 +109,7 @@ class SpeculationPolicy {
     return states_.at(key(sequence, is_predicted)).is_auto;
   }
 
-  // Learns from a step. Precondition: plan() was called for it, and prune() if it has outcomes.
+  // Learns from a step. Precondition: plan() or repeat() was called for it, and prune() if it has outcomes.
   void observe(const StepObservation& step);
   // Recent speedup over plain decoding (SpeedupEstimate); 0: not known yet.
   double speedup() const { return speedup_.value(); }
@@ -126,6 +140,7 @@ class SpeculationPolicy {
     double read = 0.0;             // tokens that the drafter has read
     double missed = 0.0;           // tokens that it has not read
     int draft_len = 0;             // length of the next draft by the heuristic schedule
+    int planned_len = 0;           // as it was in the last plan
 
     bool resumes() const { return idle >= kPause; }
     void pause() {
@@ -150,10 +165,11 @@ class SpeculationPolicy {
   bool may_draft(State& state);
   void limit_lengths(std::span<Draft> drafts, int max_rows);
   double price_of_row();
-  void learn_outcome(const DraftOutcome& outcome, double draft_ms);
-  void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);
+  void learn_outcome(const DraftOutcome& outcome, std::optional<double> draft_ms);
+  void learn(State& state, std::span<const TokenId> committed, int verified, std::optional<double> draft_ms);
   void learn_time(State& state, double draft_ms);
   void learn_speedup(const StepObservation& step);
+  double usual_draft_ms(const DraftStats& stats) const;
   double plain_tokens_in(double ms) const;
   double gain_over_plain(double gain, int verified, double draft_ms) const;
 

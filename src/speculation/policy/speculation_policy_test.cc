@@ -495,5 +495,72 @@ TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
   EXPECT_EQ(kept_with(2.0), 0);
 }
 
+// Levels are accepted with 0.7, 0.49, 0.343 and so on, as nothing is known yet. A millisecond brings a token.
+TEST(SpeculationPolicy, ASizeThatHoldsForSeveralSteps) {
+  SpeculationPolicy policy({.is_auto = true, .max_draft_len = 4, .max_nodes = 8},
+                           PassCosts({{1, 1.0, 0.0}, {101, 1.0, 0.0}}));
+  SpeculationPolicy::Draft draft{.sequence = 1, .tokens = 10, .max_draft_len = 4};
+  policy.plan({.rows = 1.0, .context = 10.0, .sequences = 1.0}, {&draft, 1}, kMaxRows);
+  EXPECT_GT(draft.rate, 0.0);
+  const auto size = [&](int nodes, double row_ms) {
+    const SpeculationPolicy::TreeSize of = policy.size_until_next_plan(1, {4, nodes}, row_ms);
+    return std::pair(of.levels, of.nodes);
+  };
+  EXPECT_EQ(size(4, 0.0), std::pair(4, 4));
+  EXPECT_EQ(size(4, 0.3), std::pair(3, 3));
+  EXPECT_EQ(size(8, 0.3), std::pair(1, 2));
+  EXPECT_EQ(size(7, 0.2), std::pair(2, 4));
+  EXPECT_EQ(size(4, 5.0), std::pair(1, 1));
+}
+
+// Steps after one plan, each with an empty tree of one sequence.
+void make_steps(SpeculationPolicy& policy, int64_t tokens, int count, size_t accepted,
+                std::optional<double> draft_ms) {
+  const BatchShape load{.rows = 1.0, .context = 10.0, .sequences = 1.0};
+  SpeculationPolicy::Draft draft{.sequence = 1, .tokens = tokens, .max_draft_len = 5};
+  for (int step = 0; step < count; ++step) {
+    draft.tokens = tokens + step;
+    step == 0 ? policy.plan(load, {&draft, 1}, kMaxRows) : policy.repeat(load, {&draft, 1});
+    TokenTree tree(0);
+    const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
+    policy.prune({&grown, 1}, kMaxRows);
+    Verdict verdict;
+    verdict.path.resize(accepted + 1);
+    verdict.tokens.resize(accepted + 1);
+    const DraftOutcome outcome{.sequence = 1, .verdict = &verdict};
+    policy.observe(
+        {.is_decoding = false, .has_drafted = true, .draft_ms = draft_ms, .outcomes = {&outcome, 1}});
+  }
+}
+
+// Levels that the device drafts within the target's pass cost what they cost before.
+TEST(SpeculationPolicy, AnUnknownTimeChangesNoTime) {
+  SpeculationPolicy policy({.is_auto = true, .max_draft_len = 5, .max_nodes = 5},
+                           PassCosts({{1, 1.0, 0.0}, {101, 1.0, 0.0}}));
+  make_steps(policy, 10, 8, 5, 3.0);
+  const int levels = policy.size_until_next_plan(1, {5, 5}, 0.0).levels;
+  EXPECT_LT(levels, 5);
+  make_steps(policy, 20, 40, 5, std::nullopt);
+  EXPECT_EQ(policy.size_until_next_plan(1, {5, 5}, 0.0).levels, levels);
+}
+
+TEST(SpeculationPolicy, AScheduleComparesWithTheLengthOfTheLastPlan) {
+  SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_draft_len = 5, .max_nodes = 5},
+                           PassCosts());
+  const auto next_len = [&] {
+    SpeculationPolicy::Draft draft{.sequence = 1, .tokens = 10, .max_draft_len = 5};
+    policy.plan({.rows = 1.0, .context = 10.0, .sequences = 1.0}, {&draft, 1}, kMaxRows);
+    return draft.max_draft_len;
+  };
+  make_steps(policy, 10, 4, 0, 1.0);
+  EXPECT_EQ(next_len(), 1);
+  make_steps(policy, 20, 2, 1, 1.0);  // accepted whole, twice
+  EXPECT_EQ(next_len(), 5);
+  make_steps(policy, 30, 2, 2, 1.0);
+  EXPECT_EQ(next_len(), 3);
+  make_steps(policy, 40, 3, 3, std::nullopt);
+  EXPECT_EQ(next_len(), 5);
+}
+
 }  // namespace
 }  // namespace outrider

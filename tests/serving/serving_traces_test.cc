@@ -123,16 +123,19 @@ class Collector {
       if (body == text.npos || length == text.npos) continue;
       if (text.size() >= body + 4 + std::stoul(text.substr(length + 16))) break;
     }
-    const std::string answer = "HTTP/1.1 " + status_ + "\r\nContent-Length: 2\r\n\r\n{}";
-    connection.write(answer);
-    ++messages_;
     EXPECT_TRUE(text.starts_with("POST /v1/traces HTTP/1.1\r\n")) << text.substr(0, 60);
+    keep(text);
+    // Last: who has the answer may ask for the spans.
+    connection.write("HTTP/1.1 " + status_ + "\r\nContent-Length: 2\r\n\r\n{}");
+  }
+  void keep(const std::string& text) {
     const TraceJson body = TraceJson::parse(text.substr(text.find("\r\n\r\n") + 4));
     const std::lock_guard lock(mutex_);
     head_ = text.substr(0, text.find("\r\n\r\n"));
     for (const TraceJson& resource : body.at("resourceSpans"))
       for (const TraceJson& scope : resource.at("scopeSpans"))
         for (const TraceJson& span : scope.at("spans")) spans_.push_back(span);
+    ++messages_;
   }
 
   ListeningSocket listening_;
@@ -144,7 +147,7 @@ class Collector {
   std::thread thread_;
 };
 
-const std::string kTrace(32, '7'), kCaller(16, '8');
+const std::string kGivenTrace(32, '7'), kCaller(16, '8');
 
 TEST(ServedTraces, EveryRequestOfTheModelIsSent) {
   Collector collector;
@@ -153,14 +156,15 @@ TEST(ServedTraces, EveryRequestOfTheModelIsSent) {
     ASSERT_TRUE(server.wait_until_ready());
     TestClient client(server.port());
     const TestAnswer named =
-        client.post("/v1/completions", kShort, "traceparent: 00-" + kTrace + "-" + kCaller + "-01\r\n");
+        client.post("/v1/completions", kShort, "traceparent: 00-" + kGivenTrace + "-" + kCaller + "-01\r\n");
     EXPECT_EQ(named.status, 200);
     const TestAnswer unnamed = client.post("/v1/completions", kShort);
     EXPECT_TRUE(unnamed.headers.contains("traceparent")) << "the client learns the trace that began";
     EXPECT_EQ(client.post("/v1/completions", "{}").status, 400);
-    EXPECT_EQ(client.post("/v1/completions", kShort, "traceparent: 00-" + kTrace + "-" + kCaller + "-00\r\n")
-                  .status,
-              200);
+    EXPECT_EQ(
+        client.post("/v1/completions", kShort, "traceparent: 00-" + kGivenTrace + "-" + kCaller + "-00\r\n")
+            .status,
+        200);
     client.get("/health");
   }
   std::vector<TraceJson> roots;
@@ -168,9 +172,9 @@ TEST(ServedTraces, EveryRequestOfTheModelIsSent) {
     if (span["kind"] == 2) roots.push_back(span);
   ASSERT_EQ(roots.size(), 3u) << "a caller that records nothing wants no trace";
   EXPECT_EQ(collector.spans().size(), 3u + 3 + 3);
-  EXPECT_EQ(roots[0]["traceId"], kTrace);
+  EXPECT_EQ(roots[0]["traceId"], kGivenTrace);
   EXPECT_EQ(roots[0]["parentSpanId"], kCaller);
-  EXPECT_NE(roots[1]["traceId"], kTrace);
+  EXPECT_NE(roots[1]["traceId"], kGivenTrace);
   EXPECT_FALSE(roots[1].contains("parentSpanId"));
 }
 

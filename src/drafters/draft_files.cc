@@ -5,7 +5,7 @@
 #include <string>
 
 #include "config/methods.h"
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 
 namespace outrider {
 

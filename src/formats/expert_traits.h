@@ -2,7 +2,7 @@
 // Readers of config.json for families with mixtures of experts, see family_traits.h.
 #pragma once
 
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 

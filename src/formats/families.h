@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/model_config.h"
 #include "formats/stored_layout.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 

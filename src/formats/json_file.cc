@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "formats/json_object.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {
@@ -63,6 +64,14 @@ Result<std::optional<simdjson::dom::array>> JsonObject::array(std::string_view k
   return get<simdjson::dom::array>(key, "a list");
 }
 
+struct JsonFile::Parsed {
+  JsonDocument document;
+  std::unique_ptr<std::string> name;  // root points to it
+  JsonObject root;
+};
+
+const JsonObject& JsonFile::root() const { return parsed_->root; }
+
 Result<JsonFile> JsonFile::parse(std::string_view text, std::string name, size_t max_bytes) {
   if (text.size() > max_bytes)
     return input_error(name + ": larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB");
@@ -74,7 +83,7 @@ Result<JsonFile> JsonFile::parse(std::string_view text, std::string name, size_t
     return input_error(name + ": key " + quote(duplicate->key()) + " appears twice");
   auto kept_name = std::make_unique<std::string>(std::move(name));
   const JsonObject root(document->root().value(), *kept_name);
-  return JsonFile(std::move(*document), std::move(kept_name), root);
+  return JsonFile(std::make_shared<Parsed>(Parsed{std::move(*document), std::move(kept_name), root}));
 }
 
 Result<JsonFile> JsonFile::read(const std::filesystem::path& path, size_t max_bytes) {

@@ -1,55 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration files in JSON: base/json_reader.h with optional members and errors that name the file.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "base/json_reader.h"
 #include "outrider/result.h"
 
 namespace outrider {
 
-// One object of a JsonFile, which must outlive it. A key that is absent and one that is null read alike.
-class JsonObject {
- public:
-  // Precondition: `object` is one.
-  JsonObject(simdjson::dom::element object, std::string_view name) : field_(object, ""), name_(name) {}
+class JsonObject;
 
-  bool contains(std::string_view key) const {
-    return field_.value().at_key(key).error() == simdjson::SUCCESS;
-  }
-
-  // nullopt when absent or null. Error: the value has another type.
-  Result<std::optional<int64_t>> integer(std::string_view key) const;
-  Result<int64_t> require_integer(std::string_view key) const;  // error also: it is absent
-  Result<std::optional<double>> number(std::string_view key) const;
-  Result<std::optional<bool>> boolean(std::string_view key) const;
-  Result<std::optional<std::string_view>> string(std::string_view key) const;
-  Result<std::optional<JsonObject>> object(std::string_view key) const;
-  Result<std::optional<simdjson::dom::array>> array(std::string_view key) const;
-
-  std::optional<simdjson::dom::element> find(std::string_view key) const;
-  simdjson::dom::object fields() const { return field_.value().get_object().value_unsafe(); }
-
-  // "config.json: <what>"
-  Error fail(const std::string& what) const { return input_error(std::string(name_) + ": " + what); }
-  // "config.json: '<key>' must be <expected>"
-  Error wrong_type(std::string_view key, std::string_view expected) const;
-
- private:
-  template <typename T>
-  Result<std::optional<T>> get(std::string_view key, std::string_view expected) const;
-
-  JsonField field_;
-  std::string_view name_;
-};
-
-// A JSON file whose root is an object. Limits: its size, 64 levels, no duplicate keys, valid UTF-8.
+// A configuration file in JSON whose root is an object. Limits: its size, 64 levels, no duplicate keys, valid
+// UTF-8. Copies share the document. Readers of its members include formats/json_object.h, and with it the
+// JSON library.
 class JsonFile {
  public:
   static constexpr size_t kMaxBytes = 4 << 20;  // of a configuration
@@ -58,15 +25,13 @@ class JsonFile {
   static Result<JsonFile> parse(std::string_view text, std::string name, size_t max_bytes = kMaxBytes);
   static Result<JsonFile> read(const std::filesystem::path& path, size_t max_bytes = kMaxBytes);
 
-  const JsonObject& root() const { return root_; }
+  const JsonObject& root() const;
 
  private:
-  JsonFile(JsonDocument document, std::unique_ptr<std::string> name, JsonObject root)
-      : document_(std::move(document)), name_(std::move(name)), root_(std::move(root)) {}
+  struct Parsed;
+  explicit JsonFile(std::shared_ptr<const Parsed> parsed) : parsed_(std::move(parsed)) {}
 
-  JsonDocument document_;
-  std::unique_ptr<std::string> name_;  // root_ points to it
-  JsonObject root_;
+  std::shared_ptr<const Parsed> parsed_;
 };
 
 }  // namespace outrider

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/model_file.h"
 
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 
 namespace outrider {
 

@@ -17,6 +17,7 @@
 #include "corpus/open_corpus.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
+#include "formats/json_object.h"
 #include "formats/model_file.h"
 #include "models/backend/device/pass_lists.h"
 #include "models/decoder_weights.h"

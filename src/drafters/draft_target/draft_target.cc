@@ -20,7 +20,7 @@
 #include "drafters/draft_target/text_trees.h"
 #include "drafters/draft_target/vocabulary_bridge.h"
 #include "drafters/draft_target/vocabulary_match.h"
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "models/backend/device/device_loop.h"
 #include "models/model.h"
 #include "speculation/tree/tree_policy.h"

@@ -10,6 +10,7 @@
 #include "formats/adapters/adapter_tensors.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 
 namespace outrider {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "formats/families.h"
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 

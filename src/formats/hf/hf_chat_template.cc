@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {

@@ -11,6 +11,7 @@
 #include "formats/hf/hf_attention.h"
 #include "formats/hf/hf_rope.h"
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/quantized/quantization.h"
 #include "platform/mapped_file.h"
 

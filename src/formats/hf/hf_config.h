@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 #include "outrider/token.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/test_outcome.h"
 
 namespace outrider {

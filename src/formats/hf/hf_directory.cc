@@ -14,6 +14,7 @@
 #include "formats/hf/tensor_directory.h"
 #include "formats/interleaved_rows.h"
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
 #include "platform/mapped_file.h"

@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "formats/hf/safetensors.h"
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/torch/torch_file.h"
 
 namespace outrider {

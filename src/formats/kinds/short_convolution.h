@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/layer_kind.h"
 
 namespace outrider {

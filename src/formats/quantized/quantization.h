@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/stored_tensor.h"
 #include "outrider/result.h"
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/test_outcome.h"
 #include "formats/torch/state_dict.h"
 #include "formats/torch/test_torch.h"

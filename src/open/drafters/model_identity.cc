@@ -13,6 +13,7 @@
 #include "config/methods.h"
 #include "formats/gguf/gguf.h"
 #include "formats/json_file.h"
+#include "formats/json_object.h"
 #include "formats/stored_files.h"
 #include "open/drafters/known_heads.h"
 #include "open/drafters/normal_name.h"

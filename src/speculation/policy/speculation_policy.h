@@ -91,7 +91,7 @@ class SpeculationPolicy {
   };
   // The trees of a sequence with a rate, where nobody decides level by level until the next plan: the levels
   // of `most` that are expected to pay, but at least one. Each has an equal part of the nodes. row_ms: of the
-  // plan.
+  // plan. Precondition: `most` has a level.
   TreeSize size_until_next_plan(uint64_t sequence, const TreeSize& most, double row_ms) const;
 
   // A drafted tree; may_drop is false if the acceptance rule tests its draws, so that all nodes must stay.

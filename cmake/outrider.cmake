@@ -22,6 +22,8 @@ set(OUTRIDER_NO_PATHS $<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DI
 # clang takes half the time without optimization, which sanitized tests want only where they compute. These folders and
 # their tests wait for networks, files and terminals.
 set(OUTRIDER_WAITS asio web platform hub server cli serving)
+# Folders that compute nothing for a token are compiled for size, in two thirds of the time.
+set(OUTRIDER_SMALL asio chat_template cli config hub open remote server server_api)
 set(OUTRIDER_SANITIZED $<AND:$<BOOL:${OUTRIDER_TESTS}>,$<CONFIG:RelWithDebInfo>,$<CXX_COMPILER_ID:Clang>>)
 set(OUTRIDER_FAST_TO_COMPILE $<${OUTRIDER_SANITIZED}:-O0>)
 find_package(Threads REQUIRED)
@@ -29,8 +31,9 @@ target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
 # outrider_unity(<max> <source>...): sources that follow one another are compiled together, at most <max> in one unit,
 # because reading the headers is most of the work; a room of some size has separate units. The names of unnamed
-# namespaces must therefore differ within a folder. Some sources compile by themselves: a test with names that collide
-# with another test's (listed under ALONE), the kernels of an instruction set, generated files, sources with own flags.
+# namespaces must therefore differ within a folder; a test whose names collide with another test's has a namespace of its
+# own (outrider::<name of the file>). Some sources compile by themselves: what a second library compiles, too (listed
+# under ALONE), the kernels of an instruction set, generated files, sources with own flags.
 function(outrider_unity max)
   math(EXPR enough "${max} / 2")
   set(count 0)
@@ -75,6 +78,9 @@ function(outrider_library folder)
     if(folder IN_LIST OUTRIDER_WAITS)
       target_compile_options(outrider_${folder} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
     endif()
+    if(folder IN_LIST OUTRIDER_SMALL)
+      target_compile_options(outrider_${folder} PRIVATE $<$<CONFIG:Release>:-Os>)
+    endif()
   else()
     add_library(outrider_${folder} INTERFACE)
     target_link_libraries(outrider_${folder} INTERFACE outrider_flags ${ARG_DEPS})
@@ -85,11 +91,6 @@ function(outrider_library folder)
       outrider_test(${folder}_long_test SOURCES ${ARG_LONG} DEPS ${folder} SYSTEM ${ARG_SYSTEM} ALONE ${ARG_ALONE} LABEL long)
     endif()
   endif()
-endfunction()
-
-# outrider_small(<folder>): a folder that mostly waits for networks and terminals is compiled for size.
-function(outrider_small folder)
-  target_compile_options(outrider_${folder} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
 # outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]

@@ -12,7 +12,7 @@
 #include "formats/torch/test_torch.h"
 #include "models/model_test_data.h"
 
-namespace outrider {
+namespace outrider::medusa_test {
 namespace {
 
 using testing::AllOf;
@@ -185,4 +185,4 @@ TEST_F(Medusa, TheTreeComesFromTheConfig) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::medusa_test

@@ -14,7 +14,7 @@
 #include "draft_heads/head_golden_params.h"
 #include "models/model_test_data.h"
 
-namespace outrider {
+namespace outrider::moa_network_test {
 namespace {
 
 using testing::AllOf;
@@ -280,4 +280,4 @@ TEST(MoaLayout, KeysThatContradictAreNamed) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::moa_network_test

@@ -15,7 +15,7 @@
 #include "formats/torch/test_torch.h"
 #include "models/model_test_data.h"
 
-namespace outrider {
+namespace outrider::output_rows_test {
 namespace {
 
 using testing::AllOf;
@@ -153,4 +153,4 @@ TEST_F(TokenMap, AnythingElseIsRefused) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::output_rows_test

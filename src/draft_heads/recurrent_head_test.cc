@@ -18,7 +18,7 @@
 #include "formats/torch/test_torch.h"
 #include "models/model_test_data.h"
 
-namespace outrider {
+namespace outrider::recurrent_head_test {
 namespace {
 
 using nlohmann::json;
@@ -540,4 +540,4 @@ TEST_F(RecurrentHeadFile, ModulesMayLieInTheTargetsCheckpoint) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::recurrent_head_test

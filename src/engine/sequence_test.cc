@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-namespace outrider {
+namespace outrider::sequence_test {
 namespace {
 
 // "a", "S" and "T" are text ("ST" is the stop string), "x" is the text of a stop token, <eos> ends the text.
@@ -136,4 +136,4 @@ TEST(SequenceCommit, EqualsOneTokenAtATimeForEveryBlockAndLimit) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::sequence_test

@@ -11,7 +11,7 @@
 
 #include "models/model_test_data.h"
 
-namespace outrider {
+namespace outrider::row_invariance_test {
 namespace {
 
 using Rows = std::vector<std::vector<float>>;
@@ -267,4 +267,4 @@ TEST(PrefixSharing, SharedPagesGiveTheBitsOfTheOwnPrefill) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::row_invariance_test

@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-namespace outrider {
+namespace outrider::logit_scan_test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -82,4 +82,4 @@ TEST(ExpSum, IsWithinItsErrorOfTheSumOfExponentials) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::logit_scan_test

@@ -14,7 +14,7 @@
 #include "base/portable_math.h"
 #include "sampling/distribution.h"
 
-namespace outrider {
+namespace outrider::logits_processor_test {
 namespace {
 
 using testing::DoubleNear;
@@ -580,4 +580,4 @@ TEST(CoupledChooser, UnlikelyTokensComeAsOftenAsTheyShould) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::logits_processor_test

@@ -9,7 +9,7 @@
 #include "tests/lossless/lossless.h"
 #include "tests/support/adapter_folder.h"
 
-namespace outrider {
+namespace outrider::adapter_batches_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -219,4 +219,4 @@ TEST(AdapterBatches, DefaultsAreOfRequestsThatChooseNone) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::adapter_batches_test

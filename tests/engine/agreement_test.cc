@@ -10,7 +10,7 @@
 
 #include "open/parts.h"
 
-namespace outrider {
+namespace outrider::agreement_test {
 namespace {
 
 using testing::Each;
@@ -222,4 +222,4 @@ TEST(Agreement, NeedsTextsWithinTheContext) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::agreement_test

@@ -11,7 +11,7 @@
 #include "drafters/registry.h"
 #include "tests/lossless/hash_run.h"
 
-namespace outrider {
+namespace outrider::offered_trees_test {
 namespace {
 
 constexpr int kNodes = 12;
@@ -217,4 +217,4 @@ TEST(OfferedTrees, AreRefusedWhereTheEngineTakesNone) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::offered_trees_test

@@ -15,7 +15,7 @@
 #include "outrider/engine.h"
 #include "tests/support/toy_constraint.h"
 
-namespace outrider {
+namespace outrider::trace_test {
 namespace {
 
 using testing::ElementsAre;
@@ -285,4 +285,4 @@ TEST(Trace, NamesTheSources) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::trace_test

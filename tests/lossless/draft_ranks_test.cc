@@ -18,7 +18,7 @@
 #include "ranks/thread_ranks.h"
 #include "tests/support/toy_constraint.h"
 
-namespace outrider {
+namespace outrider::draft_ranks_test {
 namespace {
 
 const std::string kFolder = std::string(OUTRIDER_SOURCE_DIR) + "/models/";
@@ -263,4 +263,4 @@ TEST(DraftRanks, WhatCannotDraftThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::draft_ranks_test

@@ -13,7 +13,7 @@
 #include "kernels/kernel_table.h"
 #include "open/parts.h"
 
-namespace outrider {
+namespace outrider::features_test {
 namespace {
 
 const FeatureTaps kTaps{.layers = {0, 1, 2}, .final_norm = true};
@@ -350,4 +350,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Features, testing::ValuesIn([] {
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::features_test

@@ -16,7 +16,7 @@
 #include "tests/lossless/test_heads.h"
 #include "tests/support/tree_recorder.h"
 
-namespace outrider {
+namespace outrider::ranking_temperature_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST(RankingTemperature, OfAHeadIsNotThatOfOthersInItsTree) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::ranking_temperature_test

@@ -9,7 +9,7 @@
 
 #include "formats/test_outcome.h"
 
-namespace outrider {
+namespace outrider::safetensors_test {
 namespace {
 
 std::span<const std::byte> as_bytes(const std::string& text) {
@@ -229,4 +229,4 @@ TEST(SafetensorsHostileTest, TooManyEntries) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::safetensors_test

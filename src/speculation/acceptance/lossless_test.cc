@@ -9,7 +9,7 @@
 
 #include "speculation/acceptance/exact_distribution_fixture.h"
 
-namespace outrider {
+namespace outrider::lossless_test {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
@@ -239,4 +239,4 @@ TEST(LosslessnessControl, AFalseDistributionIsNoticed) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::lossless_test

@@ -13,7 +13,7 @@
 
 #include "speculation/acceptance/exact_distribution_test.h"
 
-namespace outrider {
+namespace outrider::planted_bugs_test {
 namespace {
 
 enum class Bug {
@@ -365,4 +365,4 @@ TEST(PlantedBugs, SkippingRepeatedDrawsIsNotABug) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::planted_bugs_test

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace outrider {
+namespace outrider::speculation_policy_test {
 namespace {
 
 constexpr int kMaxRows = 1000;  // no limit
@@ -563,4 +563,4 @@ TEST(SpeculationPolicy, AScheduleComparesWithTheLengthOfTheLastPlan) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::speculation_policy_test

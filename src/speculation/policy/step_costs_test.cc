@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace outrider {
+namespace outrider::step_costs_test {
 namespace {
 
 StepCosts costs() { return StepCosts(PassCosts({{1, 1.0, 0.0}, {9, 1.8, 0.0}})); }
@@ -73,4 +73,4 @@ TEST(StepCosts, TheRateCountsRowsDraftsAndTheRest) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::step_costs_test

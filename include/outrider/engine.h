@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "outrider/device_orders.h"
 #include "outrider/drafter.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
@@ -310,15 +311,6 @@ struct AdapterInfo {
   bool is_default = false;
 };
 
-// Orders to the device of the target since the engine was opened.
-struct DeviceOrders {
-  int64_t launches = 0;  // of kernels, one by one
-  int64_t lists = 0;     // recorded ones, which are one order each
-  int64_t bytes_to = 0;  // the device, and from it
-  int64_t bytes_from = 0;
-  int64_t allocations = 0;
-};
-
 // The present state of the engine and its counts since it was opened, over all requests.
 struct EngineStatus {
   int running = 0;  // requests in the batch
@@ -335,7 +327,7 @@ struct EngineStatus {
   int64_t preemptions = 0;
   int64_t rank_messages = 0;  // sent by this process to other ranks of the target
   int64_t rank_bytes = 0;
-  std::optional<DeviceOrders> device = {};  // nullopt: this machine computes
+  std::optional<DeviceOrders> device = {};  // since it was opened; nullopt: this machine computes
   SpeculationStats speculation = {};
   double speedup = 0;  // recent tokens per second over plain decoding's; 0: not known
 };

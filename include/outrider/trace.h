@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "outrider/device_orders.h"
 #include "outrider/token.h"
 #include "outrider/token_tree.h"
 
@@ -56,9 +58,10 @@ struct StepTrace {
   double verify_ms = 0;  // the target pass
   double other_ms = 0;   // scheduling, acceptance, commit and the requests' sinks
   int sequences = 0;
-  int rows = 0;         // rows of the pass, all sequences
-  int prompt_rows = 0;  // rows of the pass that compute this sequence's prompt
-  int64_t context = 0;  // tokens of the sequence before the step
+  int rows = 0;                             // rows of the pass, all sequences
+  int prompt_rows = 0;                      // rows of the pass that compute this sequence's prompt
+  int64_t context = 0;                      // tokens of the sequence before the step
+  std::optional<DeviceOrders> device = {};  // orders of the whole step; nullopt: this machine computes
   bool draft_failed = false;
   bool is_predicted = false;  // the tree comes from Request::prediction, and no drafter was asked
   // The drafted tree with its cut nodes, the root first; empty if only a part of the prompt was computed.

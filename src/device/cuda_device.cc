@@ -117,6 +117,7 @@ void CudaDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
   enter();
   count_download(bytes);
+  const DeviceWait wait(*this);
   expect(driver_.download(bytes.data(), from, bytes.size()), "cuMemcpyDtoH");
 }
 
@@ -199,6 +200,7 @@ void CudaDevice::release_mapped(const MappedMemory& memory) {
 
 void CudaDevice::wait() {
   enter();
+  const DeviceWait wait(*this);
   expect(driver_.synchronize(), "cuCtxSynchronize");
 }
 
@@ -220,7 +222,10 @@ double CudaDevice::ms_between(int64_t first, int64_t second) {
   enter();
   const std::lock_guard lock(mutex_);
   const CudaDriver::Handle from = event_of(first), to = event_of(second);
-  expect(driver_.wait_for_event(to), "cuEventSynchronize");
+  {
+    const DeviceWait wait(*this);
+    expect(driver_.wait_for_event(to), "cuEventSynchronize");
+  }
   float ms = 0;
   expect(driver_.elapsed_ms(&ms, from, to), "cuEventElapsedTime");
   return static_cast<double>(ms);

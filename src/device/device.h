@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "outrider/result.h"
 
 namespace outrider {
@@ -66,10 +67,15 @@ struct DeviceCounts {
   int64_t uploaded_bytes = 0;
   int64_t downloaded_bytes = 0;
   int64_t allocations = 0;
+  double waited_ms = 0;  // of the host, for calls to have run; an emulated device runs them in this time
 
   DeviceCounts operator-(const DeviceCounts& before) const {
-    return {launches - before.launches, lists - before.lists, uploaded_bytes - before.uploaded_bytes,
-            downloaded_bytes - before.downloaded_bytes, allocations - before.allocations};
+    return {launches - before.launches,
+            lists - before.lists,
+            uploaded_bytes - before.uploaded_bytes,
+            downloaded_bytes - before.downloaded_bytes,
+            allocations - before.allocations,
+            waited_ms - before.waited_ms};
   }
 };
 
@@ -121,8 +127,10 @@ class Device {
             .lists = lists_,
             .uploaded_bytes = uploaded_bytes_,
             .downloaded_bytes = downloaded_bytes_,
-            .allocations = allocations_};
+            .allocations = allocations_,
+            .waited_ms = waited_ms_};
   }
+  void count_wait(double ms) { waited_ms_ += ms; }
 
  protected:
   void count_launch() { ++launches_; }
@@ -134,6 +142,20 @@ class Device {
  private:
   std::atomic<int64_t> launches_ = 0, lists_ = 0, uploaded_bytes_ = 0, downloaded_bytes_ = 0,
                        allocations_ = 0;
+  std::atomic<double> waited_ms_ = 0;
+};
+
+// Counts the time until its destruction as time in which the host waits for the device.
+class DeviceWait {
+ public:
+  explicit DeviceWait(Device& device) : device_(device), start_(now_ms()) {}
+  ~DeviceWait() { device_.count_wait(now_ms() - start_); }
+  DeviceWait(const DeviceWait&) = delete;
+  DeviceWait& operator=(const DeviceWait&) = delete;
+
+ private:
+  Device& device_;
+  double start_;
 };
 
 // Memory of a device that grows, and is given back in the end. Growing loses the contents.

@@ -106,17 +106,20 @@ void EmulatedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
 
 void EmulatedDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
   settle();
+  const DeviceWait wait(*this);
   copy_now(from, to, bytes);
 }
 
 void EmulatedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
   settle();
+  const DeviceWait wait(*this);
   fill_now(to, value, bytes);
 }
 
 void EmulatedDevice::launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape) {
   settle();
   count_launch();
+  const DeviceWait wait(*this);
   launch_now(kernel, args, shape);
 }
 
@@ -160,7 +163,9 @@ void EmulatedDevice::run_list(const DeviceList& list) {
 
 void EmulatedDevice::settle() {
   const std::lock_guard lock(list_mutex_);
-  if (list_.valid()) list_.wait();
+  if (!list_.valid()) return;
+  const DeviceWait wait(*this);
+  list_.wait();
 }
 
 int64_t EmulatedDevice::record_event() {

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
+
+#include "device/device_list.h"
 
 namespace outrider {
 namespace {
@@ -67,6 +72,28 @@ TEST(EmulatedDevice, MomentsPass) {
   EmulatedDevice device({});
   const int64_t first = device.record_event(), second = device.record_event();
   EXPECT_GE(device.ms_between(first, second), 0);
+}
+
+// An emulated device computes in the time in which this machine waits for it.
+TEST(EmulatedDevice, WaitsAreCounted) {
+  static constexpr DeviceKernel kSleeps = {
+      "Sleeps", 1, [](const DeviceKernel&, const void*, const LaunchShape&, const EmulationOptions&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return std::string();
+      }};
+  EmulatedDevice device({});
+  EXPECT_LT(device.counts().waited_ms, 10);
+  device.launch(kSleeps, "", {});
+  const DeviceCounts launched = device.counts();
+  EXPECT_GE(launched.waited_ms, 20);
+  DeviceList list;
+  list.launch(kSleeps, "", {});
+  const auto loaded = device.load(std::move(list));
+  ASSERT_TRUE(loaded.ok());
+  (*loaded)->run();
+  EXPECT_LT((device.counts() - launched).waited_ms, 10) << "a list runs beside this machine";
+  device.wait();
+  EXPECT_GE((device.counts() - launched).waited_ms, 5);
 }
 
 TEST(EmulatedDeviceDeathTest, FaultsEndTheProgram) {

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "chat_template/plain_chat.h"
+#include "engine/device_orders.h"
 #include "engine/engine_parts.h"
 #include "engine/guarded_call.h"
 #include "engine/request_checks.h"
@@ -278,13 +279,7 @@ EngineStatus Engine::status() const {
                       .speculation = totals.speculation,
                       .speedup = impl_->policy.speedup()};
   status.speculation.method = impl_->parts->info.drafter;
-  if (const auto counts = impl_->parts->target->device_counts()) {
-    status.device = {.launches = counts->launches,
-                     .lists = counts->lists,
-                     .bytes_to = counts->uploaded_bytes,
-                     .bytes_from = counts->downloaded_bytes,
-                     .allocations = counts->allocations};
-  }
+  status.device = orders_to_device(*impl_->parts->target);
   return status;
 }
 

@@ -36,7 +36,7 @@ class Step {
   }
 
   // Not to be called while run() is under way. An empty sink ends tracing.
-  void set_trace_sink(TraceSink sink) { trace_.set_sink(std::move(sink), parts_.vocab_size); }
+  void set_trace_sink(TraceSink sink) { trace_.set_sink(std::move(sink), parts_.vocab_size, *parts_.target); }
   const StepParts& parts() const { return parts_; }
   const StepTotals& totals() const { return observe_.totals(); }
 

@@ -58,6 +58,7 @@ class Decoder final : public Model {
   AdapterSet* adapters() override { return part_.is_whole() ? &adapters_ : nullptr; }
   LayerBackend& backend() override { return *backend_; }
   std::optional<DeviceCounts> device_counts() const override { return backend_->device_counts(); }
+  std::optional<double> device_copy_ms(int64_t bytes) override { return backend_->device_copy_ms(bytes); }
   // Draft heads have caches of other shapes.
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override {
     return is_own(shape) ? backend_->make_own_storage(shape) : backend_->make_storage(shape);

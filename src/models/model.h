@@ -164,6 +164,9 @@ class Model {
 
   // Orders so far to the device that has the model; nullopt: this machine has it.
   virtual std::optional<DeviceCounts> device_counts() const { return std::nullopt; }
+  // Milliseconds in which the device copies half as many bytes, so that it reads and writes so many; nullopt:
+  // this machine computes.
+  virtual std::optional<double> device_copy_ms(int64_t /*bytes*/) { return std::nullopt; }
 
   // The messages that this rank has sent to others so far.
   virtual Traffic traffic() const { return {}; }

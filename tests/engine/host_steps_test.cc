@@ -25,14 +25,6 @@ std::unique_ptr<Engine> open_on_device() {
   return open_engine(options);
 }
 
-DeviceOrders orders_between(const EngineStatus& before, const EngineStatus& after) {
-  return {.launches = after.device->launches - before.device->launches,
-          .lists = after.device->lists - before.device->lists,
-          .bytes_to = after.device->bytes_to - before.device->bytes_to,
-          .bytes_from = after.device->bytes_from - before.device->bytes_from,
-          .allocations = after.device->allocations - before.device->allocations};
-}
-
 // Steps after the first one with as many rows, up to a power of two.
 void expect_few_orders(const SamplingParams& sampling) {
   const auto engine = open_on_device();
@@ -51,7 +43,7 @@ void expect_few_orders(const SamplingParams& sampling) {
     const int64_t of_step = after.rows - before.rows;
     if (of_step == 0) continue;
     if (seen.insert(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(of_step)))).second) continue;
-    const DeviceOrders orders = orders_between(before, after);
+    const DeviceOrders orders = *after.device - *before.device;
     EXPECT_EQ(orders.launches, 0) << of_step << " rows";
     EXPECT_EQ(orders.lists, 2) << of_step << " rows";
     EXPECT_EQ(orders.allocations, 0) << of_step << " rows";

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/backend/device/make_backends.h"
 #include "outrider/engine.h"
 #include "tests/support/toy_constraint.h"
 
@@ -264,6 +265,33 @@ TEST(Trace, LeavesOutputAndTreesAlone) {
         }
       }
     }
+  }
+}
+
+TEST(Trace, OrdersToTheDevice) {
+  if (!select_device_kernels().ok())
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const ComputeDevice device : {ComputeDevice::kCpu, ComputeDevice::kEmulated}) {
+    EngineOptions options;
+    options.model = kModel;
+    options.threads = 1;
+    options.context = 128;
+    options.device = device;
+    options.speculation.decoding_type = Method::kNGram;
+    const auto engine = Engine::open(std::move(options));
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    int steps = 0;
+    (*engine)->set_trace_sink([&](const StepTrace& trace) {
+      ++steps;
+      ASSERT_EQ(trace.device.has_value(), device == ComputeDevice::kEmulated);
+      if (!trace.device) return;
+      EXPECT_GT(trace.device->lists + trace.device->launches, 0);
+      EXPECT_GT(trace.device->bytes_from, 0);
+      EXPECT_GT(trace.device->waited_ms, 0);
+      EXPECT_LE(trace.device->waited_ms, trace.draft_ms + trace.verify_ms + trace.other_ms);
+    });
+    ASSERT_TRUE((*engine)->generate(request_with({}, 8)).ok());
+    EXPECT_GT(steps, 1);
   }
 }
 

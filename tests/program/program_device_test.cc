@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands with --device, and `verify-lossless --compare-kernels`.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,49 @@ TEST_F(ProgramDeviceTest, BenchTellsTheOrdersOfAPass) {
     EXPECT_EQ(row["device"]["launches"], 0);
     EXPECT_LT(row["device"]["bytes_to"], 64 << 10);
   }
-  for (const Json& row : profiled["rows"]) EXPECT_GT(row["device"]["launches"], 20);
+  for (const Json& row : profiled["rows"]) {
+    EXPECT_GT(row["device"]["launches"], 20);
+    EXPECT_GT(row["device"]["host_ms"], 0.0);
+    EXPECT_LT(row["device"]["host_ms"], row["ms"].back());
+  }
   EXPECT_NE(run(bench).output.find("times are of the emulation"), std::string::npos);
+}
+
+// The bytes of an operation do not depend on the machine.
+TEST_F(ProgramDeviceTest, ProfilesHaveTheBytesOfTheProcessors) {
+  const std::string bench = "bench " + kModel + " --rows 1,3 --context 8 --runs 1 --json --profile --device ";
+  const auto bytes_of = [&](const std::string& device) {
+    std::map<std::string, double> bytes;
+    const Json figures = run_json(bench + device);
+    for (const Json& row : figures["rows"]) {
+      for (const Json& operation : row["profile"]) {
+        const std::string name = operation["operation"];
+        if (name.ends_with("_proj") || name == "attention" || name == "activation")
+          bytes[name + " of " + std::to_string(row["rows"].get<int>())] = operation["bytes"];
+        EXPECT_EQ(operation["share_of_peak"].is_null(), device != "cpu") << name;
+      }
+    }
+    return bytes;
+  };
+  const auto of_processor = bytes_of("cpu --kernels portable");
+  EXPECT_GE(of_processor.size(), 8u);
+  EXPECT_EQ(bytes_of("emulated"), of_processor);
+}
+
+TEST_F(ProgramDeviceTest, BatchesTellWhatAStepNeedsOfTheDevice) {
+  const std::string bench =
+      "bench batch " + kModel + " --batch 1,2 --runs 1 --max-tokens 8 --speculative ngram --device ";
+  const Json figures = run_json(bench + "emulated --json");
+  for (const Json& batch : figures["batches"]) {
+    const Json& device = batch["device"];
+    EXPECT_GT(device["lists"].get<double>() + device["launches"].get<double>(), 0);
+    EXPECT_GT(device["kilobytes_from"], 0.0);
+    EXPECT_GT(device["host_ms"], 0.0);
+    EXPECT_LT(device["host_ms"], device["step_ms"]);
+  }
+  EXPECT_NE(run(bench + "emulated").output.find("a step with drafts and the emulated device"),
+            std::string::npos);
+  EXPECT_FALSE(run_json(bench + "cpu --json")["batches"][0].contains("device"));
 }
 
 TEST_F(ProgramDeviceTest, InspectShowsDeviceAndMemory) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Run {
   double ms = 0;       // duration of these steps
   double draft_ms = 0;
   SpeculationStats stats;
+  int64_t steps = 0;                        // of the engine, those that were not timed included
+  double all_ms = 0;                        // that these took
+  std::optional<DeviceOrders> device = {};  // in all of them
 };
 
 size_t requests_for(int concurrency) {
@@ -58,7 +62,7 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
                  }));
     return {};
   };
-  const double draft_ms = engine.status().speculation.draft_ms;
+  const EngineStatus before = engine.status();
   const double start = now_ms();
   while (done < requests.size()) {
     while (next < requests.size() && next - done < static_cast<size_t>(concurrency))
@@ -68,8 +72,12 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
     if (!is_full) continue;
     run.tokens = tokens;
     run.ms = now_ms() - start;
-    run.draft_ms = engine.status().speculation.draft_ms - draft_ms;
+    run.draft_ms = engine.status().speculation.draft_ms - before.speculation.draft_ms;
   }
+  const EngineStatus after = engine.status();
+  run.all_ms = now_ms() - start;
+  run.steps = after.steps - before.steps;
+  if (after.device) run.device = *after.device - *before.device;
   return run;
 }
 
@@ -110,6 +118,9 @@ Status measure_round(Engine& engine, std::vector<Request> requests, int64_t roun
   into.stats.drafted += runs[1].stats.drafted;
   into.stats.accepted += runs[1].stats.accepted;
   into.stats.committed += runs[1].stats.committed;
+  into.steps += runs[1].steps;
+  into.ms += runs[1].all_ms;
+  if (runs[1].device) into.device = into.device.value_or(DeviceOrders()) + *runs[1].device;
   return {};
 }
 

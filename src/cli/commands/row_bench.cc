@@ -76,7 +76,6 @@ Status RowPasses::fill(int64_t context) {
 }
 
 Result<double> RowPasses::time(RowCount count, PassProfile* profile) {
-  parts_.target->measure_into(nullptr);
   if (sequence_.length() < context_) OUTRIDER_RETURN_IF_ERROR(fill(context_));
   const std::vector<TokenId> tokens = next_tokens(count.rows);
   std::vector<int> parents(tokens.size());
@@ -92,7 +91,9 @@ Result<double> RowPasses::time(RowCount count, PassProfile* profile) {
     append_chain(batch_, sequence_, transaction, tokens, LogitsWanted::kAll);
   }
   parts_.target->forward(batch_, *parts_.cache);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const auto end = std::chrono::steady_clock::now();
+  parts_.target->measure_into(nullptr);
+  return std::chrono::duration<double, std::milli>(end - start).count();
 }
 
 // The number of context tokens: the requested one, or as much of the default as leaves room for `rows` rows.
@@ -112,6 +113,12 @@ Result<int64_t> context_beside(int rows, const Settings& settings, int64_t longe
   return context;
 }
 
+// Milliseconds in which what computes the passes reads as many weights plainly.
+double read_ms(EngineParts& parts, MemoryReader& reader, const RowBench& bench) {
+  const std::optional<double> on_device = parts.target->device_copy_ms(bench.streamed_bytes);
+  return on_device ? *on_device : reader.time(*parts.pool);
+}
+
 // The order of the measurements rotates from round to round, so that the caches do not always favour the same
 // one.
 Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& bench) {
@@ -122,12 +129,12 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
     for (int64_t turn = 0; turn <= counts; ++turn) {
       const int64_t next = (round + turn) % (counts + 1);
       if (next == counts) {
-        const double ms = reader.time(*parts.pool);
+        const double ms = read_ms(parts, reader, bench);
         if (round > 0) bench.read_ms.push_back(ms);
         continue;
       }
       RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
-      PassProfile* profile = bench.peaks.empty() || round == 0 ? nullptr : &pass.profile;
+      PassProfile* profile = bench.has_profiles && round > 0 ? &pass.profile : nullptr;
       const std::optional<DeviceCounts> before = parts.target->device_counts();
       OUTRIDER_TRY(const double ms, passes.time({pass.rows, pass.width}, profile));
       if (before) pass.device = *parts.target->device_counts() - *before;
@@ -153,7 +160,8 @@ Status run_bench_rows(const Settings& settings) {
   bench.streamed_bytes = parts->target->streamed_bytes();
   for (const RowCount& count : settings.bench.rows)
     bench.passes.push_back({.rows = count.rows, .width = count.width});
-  if (settings.bench.profiles) {
+  bench.has_profiles = settings.bench.profiles;
+  if (bench.has_profiles && bench.info.device == "cpu") {
     OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->info.kernels));
     bench.peaks = measure_product_peaks(*kernels, *parts->pool);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/bench_figures.h"
@@ -18,6 +19,37 @@ double median_speedup(const BatchMeasurement& measurement) {
   return median(ratios);
 }
 
+// Means over the steps of the speculative runs.
+struct DeviceFigures {
+  double lists, launches, kilobytes_to, kilobytes_from;
+  double step_ms, host_ms;  // without the time in which this machine waited for the device
+};
+
+DeviceFigures device_figures(const BatchMeasurement& measurement) {
+  const DeviceOrders& orders = *measurement.device;
+  const double steps = std::max(1.0, static_cast<double>(measurement.steps));
+  return {.lists = static_cast<double>(orders.lists) / steps,
+          .launches = static_cast<double>(orders.launches) / steps,
+          .kilobytes_to = static_cast<double>(orders.bytes_to) * 1e-3 / steps,
+          .kilobytes_from = static_cast<double>(orders.bytes_from) * 1e-3 / steps,
+          .step_ms = measurement.ms / steps,
+          .host_ms = (measurement.ms - orders.waited_ms) / steps};
+}
+
+std::string device_text(const BatchBench& bench) {
+  std::string text = fmt::format(
+      "\na step with drafts and the {} device{}\n{:>8} {:>8} {:>9} {:>12} {:>12} {:>9} {:>9}\n",
+      bench.info.device, bench.info.device == "emulated" ? "; all times are of the emulation" : "", "at once",
+      "lists", "launches", "KB to it", "KB from it", "ms", "host ms");
+  for (const BatchMeasurement& m : bench.measurements) {
+    const DeviceFigures figures = device_figures(m);
+    text += fmt::format("{:>8} {:>8.2f} {:>9.2f} {:>12.2f} {:>12.2f} {:>9.3f} {:>9.3f}\n", m.concurrency,
+                        figures.lists, figures.launches, figures.kilobytes_to, figures.kilobytes_from,
+                        figures.step_ms, figures.host_ms);
+  }
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json batch_bench_json(const BatchBench& bench) {
@@ -26,6 +58,7 @@ nlohmann::ordered_json batch_bench_json(const BatchBench& bench) {
   json["model"] = bench.info.model_path;
   json["drafter"] = bench.info.drafter;
   json["policy"] = bench.speculation.is_auto ? "auto" : "fixed";
+  json["device"] = bench.info.device;
   json["kernels"] = bench.info.kernels;
   json["threads"] = bench.info.threads;
   json["max_tokens"] = bench.max_tokens;
@@ -42,6 +75,14 @@ nlohmann::ordered_json batch_bench_json(const BatchBench& bench) {
                                {"plain_rates", m.plain_rates},
                                {"speculative_rates", m.speculative_rates}});
     if (bench.compared) json["batches"].back()["identical"] = m.identical;
+    if (!m.device) continue;
+    const DeviceFigures figures = device_figures(m);
+    json["batches"].back()["device"] = {{"lists", figures.lists},
+                                        {"launches", figures.launches},
+                                        {"kilobytes_to", figures.kilobytes_to},
+                                        {"kilobytes_from", figures.kilobytes_from},
+                                        {"step_ms", figures.step_ms},
+                                        {"host_ms", figures.host_ms}};
   }
   return json;
 }
@@ -59,6 +100,7 @@ std::string batch_bench_text(const BatchBench& bench) {
                         median(m.plain_rates), median(m.speculative_rates), median_speedup(m),
                         m.stats.acceptance_length(), m.stats.drafted, 100 * m.draft_share);
   }
+  if (!bench.measurements.empty() && bench.measurements.front().device) text += device_text(bench);
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct BatchMeasurement {
   SpeculationStats stats;                              // over all speculative runs
   double draft_share = 0;                              // drafting time as a share of the speculative runs
   bool identical = true;                               // whether both outputs are equal in every round
+  int64_t steps = 0;                                   // of the engine, over all speculative runs
+  double ms = 0;                                       // that these took
+  std::optional<DeviceOrders> device = {};             // in them; nullopt: the processor computes
 };
 
 struct BatchBench {

@@ -48,12 +48,20 @@ RowFigures figures_of(const RowBench& bench, const RowMeasurement& pass) {
           .share_of_read = rate / read_rate(bench)};
 }
 
+std::optional<double> share_of_peak(const RowBench& bench, InputLayout inputs, double operations_per_second) {
+  const auto peak = bench.peaks.find(inputs);
+  if (peak == bench.peaks.end()) return std::nullopt;
+  return operations_per_second / peak->second;
+}
+
 // One operation of a pass, means over the rounds.
 struct OperationFigures {
   double calls, ms;
   double share_of_pass;
   double bytes, operations;
-  double share_of_read, share_of_peak;  // fractions of what the machine can do
+  // Fractions of what the machine can do:
+  double share_of_read;
+  std::optional<double> share_of_peak;  // nullopt: nobody knows
 };
 
 OperationFigures figures_of(const RowBench& bench, const RowMeasurement& pass,
@@ -69,7 +77,7 @@ OperationFigures figures_of(const RowBench& bench, const RowMeasurement& pass,
           .bytes = bytes,
           .operations = operations,
           .share_of_read = gigabytes_per_second(bytes, ms) / read_rate(bench),
-          .share_of_peak = operations / (ms * 1e-3) / bench.peaks.at(operation.cost.inputs)};
+          .share_of_peak = share_of_peak(bench, operation.cost.inputs, operations / (ms * 1e-3))};
 }
 
 nlohmann::ordered_json profile_json(const RowBench& bench, const RowMeasurement& pass) {
@@ -83,7 +91,8 @@ nlohmann::ordered_json profile_json(const RowBench& bench, const RowMeasurement&
                     {"bytes", figures.bytes},
                     {"operations", figures.operations},
                     {"share_of_read", figures.share_of_read},
-                    {"share_of_peak", figures.share_of_peak}});
+                    {"share_of_peak", figures.share_of_peak ? nlohmann::ordered_json(*figures.share_of_peak)
+                                                            : nlohmann::ordered_json(nullptr)}});
   }
   return json;
 }
@@ -94,19 +103,26 @@ std::string profile_text(const RowBench& bench, const RowMeasurement& pass) {
                                  "of pass", "MB", "of read", "GFLOP", "of peak");
   for (const OperationTimes& operation : pass.profile.operations()) {
     const OperationFigures figures = figures_of(bench, pass, operation);
-    text += fmt::format("{:<28} {:>6.0f} {:>9.3f} {:>7.1f}% {:>9.2f} {:>7.1f}% {:>9.3f} {:>7.1f}%\n",
-                        operation.name, figures.calls, figures.ms, 100 * figures.share_of_pass,
-                        figures.bytes * 1e-6, 100 * figures.share_of_read, figures.operations * 1e-9,
-                        100 * figures.share_of_peak);
+    text += fmt::format("{:<28} {:>6.0f} {:>9.3f} {:>7.1f}%", operation.name, figures.calls, figures.ms,
+                        100 * figures.share_of_pass);
+    if (figures.bytes > 0)
+      text += fmt::format(" {:>9.2f} {:>7.1f}%", figures.bytes * 1e-6, 100 * figures.share_of_read);
+    if (figures.operations > 0) text += fmt::format(" {:>9.3f}", figures.operations * 1e-9);
+    if (figures.operations > 0 && figures.share_of_peak)
+      text += fmt::format(" {:>7.1f}%", 100 * *figures.share_of_peak);
+    text += '\n';
   }
   return text;
 }
 
-// Orders of this machine to the device in one pass.
+// The time of the last pass in which this machine did not wait for the device.
+double host_ms(const RowMeasurement& pass) { return pass.ms.back() - pass.device->waited_ms; }
+
+// Orders of this machine to the device in the last pass.
 std::string device_text(const RowMeasurement& pass) {
-  return fmt::format("{:<8} {:>6} {:>9} {:>12.1f} {:>12.1f}\n", label_of(pass), pass.device->lists,
+  return fmt::format("{:>6} {:>6} {:>9} {:>12.1f} {:>12.1f} {:>9.3f}\n", label_of(pass), pass.device->lists,
                      pass.device->launches, static_cast<double>(pass.device->uploaded_bytes) * 1e-3,
-                     static_cast<double>(pass.device->downloaded_bytes) * 1e-3);
+                     static_cast<double>(pass.device->downloaded_bytes) * 1e-3, host_ms(pass));
 }
 
 }  // namespace
@@ -138,12 +154,13 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
                             {"weights_gb_per_second", figures.weights_gb_per_second},
                             {"share_of_read", figures.share_of_read},
                             {"ms", pass.ms}});
-    if (!bench.peaks.empty()) json["rows"].back()["profile"] = profile_json(bench, pass);
+    if (bench.has_profiles) json["rows"].back()["profile"] = profile_json(bench, pass);
     if (!pass.device) continue;
     json["rows"].back()["device"] = {{"launches", pass.device->launches},
                                      {"lists", pass.device->lists},
                                      {"bytes_to", pass.device->uploaded_bytes},
-                                     {"bytes_from", pass.device->downloaded_bytes}};
+                                     {"bytes_from", pass.device->downloaded_bytes},
+                                     {"host_ms", host_ms(pass)}};
   }
   return json;
 }
@@ -151,10 +168,11 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
 std::string row_bench_text(const RowBench& bench) {
   std::string text = fmt::format(
       "{}: {}, {} kernels, {} threads; {} tokens in the cache, medians of {} rounds\n"
-      "a row reads {:.1f} MB of weights; reading as many plainly took {:.2f} ms, {:.1f} GB/s\n\n",
+      "a row reads {:.1f} MB of weights; {} took {:.2f} ms, {:.1f} GB/s\n\n",
       bench.info.model_path, bench.info.weights, bench.info.kernels, bench.info.threads, bench.context,
-      bench.read_ms.size(), static_cast<double>(bench.streamed_bytes) * 1e-6, median(bench.read_ms),
-      read_rate(bench));
+      bench.read_ms.size(), static_cast<double>(bench.streamed_bytes) * 1e-6,
+      bench.passes.front().device ? "a plain copy there that moves as many" : "reading as many plainly",
+      median(bench.read_ms), read_rate(bench));
   text += fmt::format("{:>6} {:>10} {:>10} {:>8} {:>10} {:>9} {:>8} {:>10}\n", "rows", "ms", "least ms",
                       "ratio", "rows/s", "MB", "GB/s", "of read");
   for (const RowMeasurement& pass : bench.passes) {
@@ -165,13 +183,13 @@ std::string row_bench_text(const RowBench& bench) {
                     figures.bytes * 1e-6, figures.weights_gb_per_second, 100 * figures.share_of_read);
   }
   if (bench.passes.front().device) {
-    text += fmt::format("\norders to the {} device in a pass{}\n{:<8} {:>6} {:>9} {:>12} {:>12}\n",
+    text += fmt::format("\norders to the {} device in a pass{}\n{:>6} {:>6} {:>9} {:>12} {:>12} {:>9}\n",
                         bench.info.device,
                         bench.info.device == "emulated" ? "; all times are of the emulation" : "", "rows",
-                        "lists", "launches", "KB to it", "KB from it");
+                        "lists", "launches", "KB to it", "KB from it", "host ms");
     for (const RowMeasurement& pass : bench.passes) text += device_text(pass);
   }
-  if (bench.peaks.empty()) return text;
+  if (!bench.has_profiles) return text;
   for (const RowMeasurement& pass : bench.passes) text += profile_text(bench, pass);
   return text;
 }

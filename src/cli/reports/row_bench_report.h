@@ -30,8 +30,10 @@ struct RowBench {
   int64_t context = 0;         // tokens in the cache before each pass
   int64_t streamed_bytes = 0;  // weights that a pass over one row reads
   std::vector<RowMeasurement> passes;
-  std::vector<double> read_ms;          // per round: a plain read of streamed_bytes
-  std::map<InputLayout, double> peaks;  // operations per second of products; empty: passes have no profile
+  std::vector<double>
+      read_ms;  // per round: a plain read of streamed_bytes; on a device, a copy that moves as many
+  bool has_profiles = false;                 // passes have them
+  std::map<InputLayout, double> peaks = {};  // operations per second of products; empty: they are not known
 };
 
 nlohmann::ordered_json row_bench_json(const RowBench& bench);

@@ -38,6 +38,16 @@ Json nodes_json(const std::vector<TraceNode>& nodes) {
   return json;
 }
 
+// `null`: the processor computes.
+Json device_json(const std::optional<DeviceOrders>& orders) {
+  if (!orders) return nullptr;
+  return {{"lists", orders->lists},
+          {"launches", orders->launches},
+          {"bytes_to", orders->bytes_to},
+          {"bytes_from", orders->bytes_from},
+          {"waited_ms", rounded(orders->waited_ms)}};
+}
+
 Json step_json(size_t run, const StepTrace& trace) {
   Json committed = {{"tokens", trace.tokens},
                     {"origins", Json::array()},
@@ -55,6 +65,7 @@ Json step_json(size_t run, const StepTrace& trace) {
           {"rows", trace.rows},
           {"prompt_rows", trace.prompt_rows},
           {"context", trace.context},
+          {"device", device_json(trace.device)},
           {"draft_failed", trace.draft_failed},
           {"predicted", trace.is_predicted},
           {"nodes", nodes_json(trace.nodes)},
@@ -86,6 +97,7 @@ Json TraceLog::json() const {
   Json json = {{"model", info.model_path},
                {"weights", info.weights},
                {"kernels", info.kernels},
+               {"device", info.device},
                {"threads", info.threads},
                {"method", snake_name(info.drafter)},
                {"sources", info.sources},

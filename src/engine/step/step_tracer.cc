@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/device_orders.h"
 #include "sampling/distribution.h"
 #include "sampling/token_mask.h"
 
@@ -124,12 +125,13 @@ std::string_view cause_name(NodeCause cause) {
   return "";
 }
 
-StepTracer::StepTracer(TraceSink sink, int64_t vocab_size)
-    : sink_(std::move(sink)), vocab_size_(vocab_size), first_start_ms_(now_ms()) {}
+StepTracer::StepTracer(TraceSink sink, int64_t vocab_size, const Model& target)
+    : sink_(std::move(sink)), vocab_size_(vocab_size), target_(target), first_start_ms_(now_ms()) {}
 
 void StepTracer::start_step(double start_ms, std::span<const SequencePlan> plans) {
   start_ms_ = start_ms;
   own_ms_ = 0;
+  orders_before_ = orders_to_device(target_);
   plans_ = plans;
   followed_.clear();
   followed_.resize(plans.size());
@@ -292,7 +294,10 @@ void StepTracer::observe(const StepReport& report) {
 
 void StepTracer::finish_step() {
   const double total_ms = now_ms() - start_ms_ - own_ms_;
+  std::optional<DeviceOrders> orders;
+  if (orders_before_) orders = *orders_to_device(target_) - *orders_before_;
   for (Followed& followed : followed_) {
+    followed.trace.device = orders;
     followed.trace.other_ms = total_ms - followed.trace.draft_ms - followed.trace.verify_ms;
     sink_(followed.trace);
   }

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/scheduler.h"
 #include "engine/step/step_report.h"
+#include "models/model.h"
 #include "outrider/trace.h"
 #include "sampling/logits_processor.h"
 
@@ -17,7 +19,8 @@ namespace outrider {
 // `sequence` is an index into the plans of the step.
 class StepTracer {
  public:
-  StepTracer(TraceSink sink, int64_t vocab_size);
+  // The target must outlive it.
+  StepTracer(TraceSink sink, int64_t vocab_size, const Model& target);
 
   // start_ms: when the step began. The plans must live until finish_step().
   void start_step(double start_ms, std::span<const SequencePlan> plans);
@@ -52,10 +55,12 @@ class StepTracer {
 
   TraceSink sink_;
   int64_t vocab_size_;
+  const Model& target_;
   double first_start_ms_;  // when the sink was set
   int64_t next_step_ = 0;
   double start_ms_ = 0;  // of this step
   double own_ms_ = 0;
+  std::optional<DeviceOrders> orders_before_;  // when this step began
   std::span<const SequencePlan> plans_;
   std::vector<Followed> followed_;
   LogitsProcessor processor_;

@@ -13,9 +13,9 @@ namespace outrider {
 class TraceStage {
  public:
   // An empty sink ends tracing.
-  void set_sink(TraceSink sink, int64_t vocab_size) {
+  void set_sink(TraceSink sink, int64_t vocab_size, const Model& target) {
     tracer_.reset();
-    if (sink) tracer_.emplace(std::move(sink), vocab_size);
+    if (sink) tracer_.emplace(std::move(sink), vocab_size, target);
   }
   // The tracer that the other stages tell what they do; null without a sink.
   StepTracer* tracer() { return tracer_ ? &*tracer_ : nullptr; }

@@ -46,6 +46,7 @@ class LayerBackend {
   virtual std::string_view repeat_problem() const { return {}; }
   // Orders so far to its device; nullopt: this machine computes.
   virtual std::optional<DeviceCounts> device_counts() const { return std::nullopt; }
+  virtual std::optional<double> device_copy_ms(int64_t /*bytes*/) { return std::nullopt; }  // see Model
   // Returns when the operations so far are complete.
   virtual void wait() {}
   // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().
@@ -167,10 +168,11 @@ class LayerBackend {
     FloatAddress y;
     int64_t width = 0;
     int64_t rows = 0;
+    int64_t base_rows = 1;  // of add_columns()
   };
   // All other numbers of y become -infinity.
   virtual void spread_columns(const Columns& args) = 0;
-  // Each row of y becomes base[width] with its columns of x added.
+  // Row r of y becomes row r % base_rows of base[base_rows, width] with its columns of x added.
   virtual void add_columns(const Columns& args, FloatAddress base) = 0;
   // A convolution over the places of blocks, in place: channel c of place t becomes the sum over taps o of
   // (base[o][c] + weights[t][o][c / group]) * x[t - o][c], where x is 0 before the block.

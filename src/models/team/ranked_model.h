@@ -60,6 +60,7 @@ class RankedModel final : public Model {
   void measure_into(PassProfile* profile) override { own_->measure_into(profile); }
   LayerBackend& backend() override { return own_->backend(); }
   std::optional<DeviceCounts> device_counts() const override { return own_->device_counts(); }
+  std::optional<double> device_copy_ms(int64_t bytes) override { return own_->device_copy_ms(bytes); }
   std::unique_ptr<KvStorage> make_storage(const KvShape& shape) override { return own_->make_storage(shape); }
   FloatAddress hidden_rows() override { return place(pass_->states(), state_rows_); }
   void embed_tokens(std::span<const TokenId> tokens, FloatAddress out) override;

@@ -140,15 +140,16 @@ TEST(ServerMetrics, OrdersToADevice) {
   EngineStatus engine;
   const ServerMetrics metrics;
   EXPECT_EQ(metrics.text({.model = "m", .engine = engine}).find("outrider:device"), std::string::npos);
-  engine.device =
-      DeviceOrders{.launches = 7, .lists = 5, .bytes_to = 300, .bytes_from = 20, .allocations = 2};
+  engine.device = DeviceOrders{
+      .launches = 7, .lists = 5, .bytes_to = 300, .bytes_from = 20, .allocations = 2, .waited_ms = 500};
   const std::string text = metrics.text({.model = "m", .engine = engine});
   const std::string labels = R"({model_name="m",engine="0")";
   for (const std::string& line :
        {"outrider:device_launches_total" + labels + "} 7\n", "outrider:device_lists_total" + labels + "} 5\n",
         "outrider:device_bytes_total" + labels + R"(,direction="to"} 300)" + "\n",
         "outrider:device_bytes_total" + labels + R"(,direction="from"} 20)" + "\n",
-        "outrider:device_allocations_total" + labels + "} 2\n"})
+        "outrider:device_allocations_total" + labels + "} 2\n",
+        "outrider:device_waited_seconds_total" + labels + "} 0.5\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 

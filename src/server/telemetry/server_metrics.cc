@@ -82,6 +82,8 @@ void add_device(MetricsText& text, const DeviceOrders& device) {
   text.add({{"direction", "to"}}, real(device.bytes_to));
   text.add({{"direction", "from"}}, real(device.bytes_from));
   text.counter("outrider:device_allocations", "Allocations of its memory.", real(device.allocations));
+  text.counter("outrider:device_waited_seconds", "Time in which the engine waited for that device.",
+               device.waited_ms / 1000);
 }
 
 }  // namespace

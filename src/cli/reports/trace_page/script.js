@@ -70,12 +70,15 @@
       ["drafts accepted", percent(all.accepted, all.drafted)],
       ["time drafting", percent(sum(passes().map((step) => step.draft_ms)), time)],
     ];
+    if (trace.device !== "cpu")
+      rows.push(["time waiting for the device", percent(sum(passes().map((step) => step.device.waited_ms)), time)]);
     byId("totals").append(...totalsList(rows));
     const sampling = trace.temperature === 0 ? "greedy" :
       `temperature ${trace.temperature}` + (trace.top_k > 0 ? `, top-k ${trace.top_k}` : "") +
       (trace.top_p < 1 ? `, top-p ${trace.top_p}` : "") + (trace.min_p > 0 ? `, min-p ${trace.min_p}` : "") +
       `, seed ${trace.seed}`;
-    byId("about").textContent = `${trace.model}: ${trace.weights}, ${trace.kernels} kernels, ` +
+    const machine = trace.device === "cpu" ? "" : `${trace.device} device, `;
+    byId("about").textContent = `${trace.model}: ${trace.weights}, ${machine}${trace.kernels} kernels, ` +
       `${plural(trace.threads, "thread")}; ${trace.method}, ${trace.acceptance} acceptance, ${sampling}`;
   }
 
@@ -271,7 +274,8 @@
     byId("facts").textContent = (step.prompt_rows > 0 ? `${plural(step.prompt_rows, "token")} of the prompt; ` : "") +
       `${step.context} tokens before, ${plural(step.rows, "row")}; draft ${milliseconds(step.draft_ms)}, verify ` +
       `${milliseconds(step.verify_ms)}, other ${milliseconds(step.other_ms)}; ` +
-      `${plural(step.committed.tokens.length, "token")} committed` + (step.draft_failed ? "; the drafter failed" : "");
+      `${plural(step.committed.tokens.length, "token")} committed` + (step.draft_failed ? "; the drafter failed" : "") +
+      ordersOf(step);
     byId("slider").value = selected + 1;
     byId("runs").value = step.run;
     byId("previous").disabled = selected === 0;
@@ -279,6 +283,14 @@
     moveCursor(selected);
     showText(selected);
     showTree(step);
+  }
+
+  // What the processor told the device in a step, and how long it waited; the rest of the step is its own time.
+  function ordersOf({device}) {
+    if (device === null) return "";
+    const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
+    return `; to the device: ${plural(device.lists, "recorded list")}, ${plural(device.launches, "single kernel")}, ` +
+      `${kilobytes(device.bytes_to)} there, ${kilobytes(device.bytes_from)} back, ${milliseconds(device.waited_ms)} waited for it`;
   }
 
   function listenToKeys(event) {

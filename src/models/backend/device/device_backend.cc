@@ -5,19 +5,23 @@
 #include <set>
 #include <utility>
 
+#include "models/backend/operation_costs.h"
 #include "platform/machine_memory.h"
 
 namespace outrider {
 
-// Adds the time of the launches until its destruction to the profile, if there is one.
+// While it lives launches are measured, if operations are.
 class DeviceBackend::Timer {
  public:
-  Timer(DeviceBackend& backend, std::string_view name)
-      : backend_(backend), name_(name), begin_(measures() ? backend.device_.record_event() : 0) {}
+  Timer(DeviceBackend& backend, std::string_view name, const OperationCost& cost = {})
+      : backend_(backend),
+        name_(name),
+        cost_(cost),
+        begin_(measures() ? backend.device_.record_event() : 0) {}
   ~Timer() {
     if (!measures()) return;
-    Device& device = backend_.device_;
-    backend_.profile_->add(name_, {}, device.ms_between(begin_, device.record_event()) / 1000);
+    backend_.measured_.push_back({name_, cost_, begin_, backend_.device_.record_event()});
+    if (2 * std::ssize(backend_.measured_) >= Device::kKeptEvents - 2) backend_.settle_measured();
   }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -27,6 +31,7 @@ class DeviceBackend::Timer {
 
   DeviceBackend& backend_;
   std::string_view name_;
+  OperationCost cost_;
   int64_t begin_;
 };
 
@@ -115,6 +120,29 @@ DecoderWeights DeviceBackend::uploaded(DecoderWeights weights, const std::unorde
 
 DeviceBackend::~DeviceBackend() {
   for (const auto& [address, count] : allocated_) device_.release(address);
+}
+
+void DeviceBackend::measure_into(PassProfile* profile) {
+  settle_measured();
+  profile_ = profile;
+}
+
+void DeviceBackend::settle_measured() {
+  for (const Measured& one : measured_)
+    profile_->add(one.name, one.cost, device_.ms_between(one.begin, one.end) / 1000);
+  measured_.clear();
+}
+
+std::optional<double> DeviceBackend::device_copy_ms(int64_t bytes) {
+  constexpr int64_t kMost = int64_t{256} << 20;  // more than any cache on a device
+  const int64_t copied = bytes / 2;
+  const int64_t each = std::min({copied, kMost, free_bytes().value_or(kMost) / 4});
+  if (each <= 0) return 0.0;
+  const DeviceBuffer from(device_, each), to(device_, each);
+  const int64_t begin = device_.record_event();
+  for (int64_t done = 0; done < copied; done += each)
+    device_.copy(from.address(), to.address(), std::min(each, copied - done));
+  return device_.ms_between(begin, device_.record_event());
 }
 
 // A new cache may take the place of an old one, which lists name.
@@ -217,12 +245,12 @@ void DeviceBackend::project_rows(const PackedMatrix& table, std::span<const int3
 }
 
 void DeviceBackend::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
-  const Timer timer(*this, projection.name);
+  const Timer timer(*this, projection.name, cost_of_product(projection.parts, rows));
   ops_.project(projection, x, y, rows);
 }
 
 void DeviceBackend::normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) {
-  const Timer timer(*this, "norms");
+  const Timer timer(*this, "norms", cost_of_numbers(2 * rows * std::ssize(norm.weight)));
   ops_.normalize({.x = x,
                   .delta = {},
                   .y = y,
@@ -233,7 +261,7 @@ void DeviceBackend::normalize(FloatAddress x, const Norm& norm, FloatAddress y, 
 }
 
 void DeviceBackend::add_and_normalize(const AddAndNormalize& args) {
-  const Timer timer(*this, "sums and norms");
+  const Timer timer(*this, "sums and norms", cost_of_numbers(4 * args.rows * args.dim));
   ops_.normalize({.x = args.x,
                   .delta = args.has_delta ? args.delta : FloatAddress(),
                   .y = args.y,
@@ -245,8 +273,8 @@ void DeviceBackend::add_and_normalize(const AddAndNormalize& args) {
 
 void DeviceBackend::normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y,
                                     int64_t rows) {
-  const Timer timer(*this, "norms");
   const auto dim = std::ssize(parts.front().weight);
+  const Timer timer(*this, "norms", cost_of_numbers(2 * rows * std::ssize(parts) * dim));
   const auto width = static_cast<int>(std::ssize(parts) * dim);
   for (size_t i = 0; i < parts.size(); ++i) {
     simt::NormParts of = whole_rows(rows, dim, parts[i].epsilon);
@@ -263,32 +291,32 @@ void DeviceBackend::normalize_parts(FloatAddress x, std::span<const Norm> parts,
 }
 
 void DeviceBackend::activate(const Activate& args) {
-  const Timer timer(*this, "activation");
+  const Timer timer(*this, "activation", cost_of_numbers((args.is_gated ? 3 : 2) * args.rows * args.dim));
   ops_.activate(args);
 }
 
 void DeviceBackend::add(FloatAddress y, FloatAddress x, int64_t count) {
-  const Timer timer(*this, "sums");
+  const Timer timer(*this, "sums", cost_of_numbers(3 * count));
   ops_.run(KernelName::kAddRows, {.x = x, .y = y, .dim = count});
 }
 
 void DeviceBackend::scale(float factor, FloatAddress x, int64_t count) {
-  const Timer timer(*this, "factors and limits");
+  const Timer timer(*this, "factors and limits", cost_of_numbers(2 * count));
   ops_.run(KernelName::kScaleNumbers, {.x = x, .y = x, .dim = count, .number = factor});
 }
 
 void DeviceBackend::gate(FloatAddress gates, FloatAddress x, int64_t count) {
-  const Timer timer(*this, "activation");
+  const Timer timer(*this, "activation", cost_of_numbers(3 * count));
   ops_.run(KernelName::kMultiplySigmoid, {.x = x, .y = gates, .dim = count});
 }
 
 void DeviceBackend::softcap(FloatAddress x, int64_t count, float cap) {
-  const Timer timer(*this, "factors and limits");
+  const Timer timer(*this, "factors and limits", cost_of_numbers(2 * count));
   ops_.softcap(x, count, cap);
 }
 
 void DeviceBackend::clamp(float limit, FloatAddress x, int64_t count) {
-  const Timer timer(*this, "factors and limits");
+  const Timer timer(*this, "factors and limits", cost_of_numbers(2 * count));
   ops_.run(KernelName::kClampNumbers, {.x = x, .y = x, .dim = count, .number = limit});
 }
 
@@ -329,12 +357,13 @@ void DeviceBackend::convolve_blocks(const Convolution& args) {
 }
 
 void DeviceBackend::rotate_and_store(const Attention& attention, const RowPlaces& places) {
-  const Timer timer(*this, "RoPE and cache");
+  const Timer timer(*this, "RoPE and cache",
+                    cost_of_numbers(2 * std::ssize(places.rows) * attention.shape->qkv_size()));
   ops_.rotate_and_store(attention, places);
 }
 
 void DeviceBackend::attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) {
-  const Timer timer(*this, "attention");
+  const Timer timer(*this, "attention", cost_of_attention(*attention.shape, attention.cache->shape(), rows));
   ops_.attend(attention, rows, y);
 }
 

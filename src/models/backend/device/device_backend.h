@@ -4,6 +4,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -29,7 +31,8 @@ class DeviceBackend final : public LayerBackend {
   std::optional<int64_t> free_bytes() const override { return device_.free_bytes(); }
   void wait() override { device_.wait(); }
   std::optional<DeviceCounts> device_counts() const override { return device_.counts(); }
-  void measure_into(PassProfile* profile) override { profile_ = profile; }
+  std::optional<double> device_copy_ms(int64_t bytes) override;
+  void measure_into(PassProfile* profile) override;
   // Passes whose operations are measured are ordered one by one.
   bool repeats(const ForwardBatch& batch) const override {
     return profile_ == nullptr && !ops_.records() && lists_.takes(batch);
@@ -90,9 +93,17 @@ class DeviceBackend final : public LayerBackend {
  private:
   class OnHost;
   class Timer;
+  struct Measured {
+    std::string_view name;
+    OperationCost cost;
+    int64_t begin, end;  // moments of the device
+  };
 
   // Brings the matrices to the device, and gives this machine's memory of them back, but for `kept` ones.
   DecoderWeights uploaded(DecoderWeights weights, const std::unordered_set<const void*>& kept);
+
+  // Waits for the operations that were measured, and adds their times to the profile.
+  void settle_measured();
 
   Device& device_;
   ShardExchange exchange_;
@@ -102,6 +113,7 @@ class DeviceBackend final : public LayerBackend {
   float embedding_scale_;
   HostBackend host_;  // has the weights that this backend shows; of matrices, only tables of rows are there
   PassProfile* profile_ = nullptr;
+  std::vector<Measured> measured_;                        // whose times are not in the profile yet
   std::map<uintptr_t, int64_t> allocated_;                // numbers
   std::map<uintptr_t, std::vector<float>> read_numbers_;  // by their places
   PassLists lists_;

@@ -196,6 +196,32 @@ TEST(DeviceBackend, ExpertsOfSeveralTypesAreRefused) {
       << backend.error().message;
 }
 
+// More operations than a device keeps moments for.
+TEST(DeviceBackend, EveryOperationIsMeasured) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  ThreadPool pool(1);
+  auto file = open_model(model_data("llama"));
+  ASSERT_TRUE(file.ok());
+  const ModelOptions options{.kernels = device_tables().front(), .pool = &pool, .weights = {}};
+  EmulatedDevice device({});
+  const auto backend = make_device_backend(device, file->config, options,
+                                           [&] { return load_decoder_weights(*file, options); });
+  ASSERT_TRUE(backend.ok());
+  constexpr int64_t kNumbers = 1000, kCalls = 3 * Device::kKeptEvents;
+  const FloatAddress numbers = (*backend)->allocate(kNumbers);
+  (*backend)->clear(numbers, kNumbers);
+  PassProfile profile;
+  (*backend)->measure_into(&profile);
+  for (int64_t i = 0; i < kCalls; ++i) (*backend)->scale(0.5F, numbers, kNumbers);
+  (*backend)->measure_into(nullptr);
+  (*backend)->scale(0.5F, numbers, kNumbers);
+  ASSERT_EQ(profile.operations().size(), 1u);
+  const OperationTimes& times = profile.operations().front();
+  EXPECT_EQ(times.calls, kCalls);
+  EXPECT_EQ(times.cost.bytes, kCalls * 2 * kNumbers * 4);
+  EXPECT_GT(times.seconds, 0.0);
+}
+
 TEST(DeviceBackend, OtherTablesAreRefused) {
   ThreadPool pool(1);
   EmulatedDevice device({});

@@ -243,12 +243,18 @@ int DeviceLoop::word(simt::RingWord index) const {
   return std::atomic_ref(reinterpret_cast<int*>(ring_.host)[index]).load(std::memory_order_acquire);
 }
 
-std::span<const DeviceLoop::Outcome> DeviceLoop::outcomes_of(int step) {
+bool DeviceLoop::wait_for_step(int step) const {
+  const DeviceWait wait(backend_.launcher().device());
   while (word(simt::kStepsDone) <= step) {
     // The last step is done before the end is told.
-    if (word(simt::kHasEnded) != 0 && word(simt::kStepsDone) <= step) return {};
+    if (word(simt::kHasEnded) != 0 && word(simt::kStepsDone) <= step) return false;
     std::this_thread::yield();
   }
+  return true;
+}
+
+std::span<const DeviceLoop::Outcome> DeviceLoop::outcomes_of(int step) {
+  if (!wait_for_step(step)) return {};
   const auto [sequences, levels] = run_;
   const int nodes = levels > 0 ? shape_.max_nodes : 0;
   const int64_t step_words = simt::step_words(levels, nodes) * sequences;
@@ -272,6 +278,7 @@ std::span<const DeviceLoop::Outcome> DeviceLoop::outcomes_of(int step) {
 void DeviceLoop::stop() {
   if (!std::exchange(runs_, false)) return;
   std::atomic_ref(reinterpret_cast<int*>(ring_.host)[simt::kShallStop]).store(1, std::memory_order_release);
+  const DeviceWait wait(backend_.launcher().device());
   while (word(simt::kHasEnded) == 0) std::this_thread::yield();
 }
 

@@ -102,6 +102,7 @@ class DeviceLoop {
   std::vector<int> block_of(std::span<const Row> rows, int steps) const;
   void set_choices(std::span<const Row> rows);
   int word(simt::RingWord index) const;
+  bool wait_for_step(int step) const;  // false: the run has ended before it
 
   DeviceBackend& backend_;
   Model& model_;

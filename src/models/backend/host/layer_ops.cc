@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/portable_math.h"
+#include "models/backend/operation_costs.h"
 
 namespace outrider {
 namespace {
@@ -14,22 +15,6 @@ constexpr Worker kAlone{0, 1};
 // The size of an element-wise stage, in numbers, from which handing half of it over (about 0.5 us) saves
 // time.
 constexpr int64_t kWorthSharing = 4096;
-
-// The cost of an element-wise operation that reads or writes so many f32.
-OperationCost moves(int64_t numbers) { return {.bytes = numbers * static_cast<int64_t>(sizeof(float))}; }
-
-// The cost of attention: of every row over the entries that it sees.
-OperationCost attention_cost(const AttentionArgs& args) {
-  int64_t entries = 0;
-  for (const AttentionRow& row : args.rows) {
-    const int64_t length = int64_t{row.prefix_len} + row.tail_len;
-    entries += args.window > 0 ? std::min(length, args.window) : length;
-  }
-  const int64_t parts = args.k == args.v ? 1 : 2;
-  const int64_t entry_bytes = parts * args.kv_head_count * cached_head_bytes(args.kv_type, args.head_dim);
-  const int64_t longest = args.rows.empty() ? 0 : entries / std::ssize(args.rows);
-  return {.bytes = longest * entry_bytes, .operations = 4 * entries * args.head_count * args.head_dim};
-}
 
 // Runs a norm over the rows of `rows`, which has x, y and their number.
 void run_norm(const KernelTable& kernels, const Norm& norm, NormArgs rows, Worker worker) {
@@ -79,7 +64,7 @@ void LayerOps::project(const Projection& projection, const float* x, float* y, i
 
 void LayerOps::gather(const float* part, const ShardExchange::Columns& columns, float* whole,
                       int64_t rows) const {
-  const OperationTimer timer = time("exchanges", moves(rows * columns.shares.back().end));
+  const OperationTimer timer = time("exchanges", cost_of_numbers(rows * columns.shares.back().end));
   exchange_->gather(part, columns, whole, rows);
 }
 
@@ -97,7 +82,7 @@ void LayerOps::project_share(const Projection& projection, const float* x, float
     out += rows * features;
   }
   if (!split && projection.bias.empty()) return;
-  const OperationTimer timer = time("outputs of parts", moves(2 * rows * projection.n));
+  const OperationTimer timer = time("outputs of parts", cost_of_numbers(2 * rows * projection.n));
   pool_->run(shares_for(rows * projection.n), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t r = share.begin; r < share.end; ++r)
@@ -105,19 +90,10 @@ void LayerOps::project_share(const Projection& projection, const float* x, float
   });
 }
 
-OperationCost LayerOps::Product::cost() const {
-  OperationCost cost{.inputs = parts.front().inputs};
-  for (const PackedMatrix& part : parts) {
-    cost.bytes += part.bytes() + rows * (part.n + part.k) * static_cast<int64_t>(sizeof(float));
-    cost.operations += 2 * rows * part.n * part.k;
-  }
-  return cost;
-}
-
 void LayerOps::pack_inputs(const LinearArgs& args) const {
   if (input_bytes(args.weights->inputs, args.rows, args.weights->k) == 0) return;
   const int64_t numbers = args.rows * args.weights->k;
-  const OperationTimer timer = time("inputs of products", moves(numbers));
+  const OperationTimer timer = time("inputs of products", cost_of_numbers(numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) { kernels_->pack_inputs(args, worker); });
 }
 
@@ -128,7 +104,7 @@ void LayerOps::multiply(const Product& product) {
                         .y = product.y,
                         .rows = product.rows};
   pack_inputs(args);
-  const OperationTimer timer = time(product.name, product.cost());
+  const OperationTimer timer = time(product.name, cost_of_product(product.parts, product.rows));
   pool_->run([&](Worker worker) {
     LinearArgs part_args = args;
     for (const PackedMatrix& part : product.parts) {
@@ -142,7 +118,7 @@ void LayerOps::multiply(const Product& product) {
 void LayerOps::normalize(const float* x, std::span<const float> weight, float* y, int64_t rows,
                          float epsilon) const {
   const auto dim = static_cast<int64_t>(weight.size());
-  const OperationTimer timer = time("norms", moves(2 * rows * dim));
+  const OperationTimer timer = time("norms", cost_of_numbers(2 * rows * dim));
   pool_->run(shares_for(rows * dim), [&](Worker worker) {
     kernels_->rms_norm({x, weight.data(), y, rows, dim, epsilon}, worker);
   });
@@ -150,7 +126,7 @@ void LayerOps::normalize(const float* x, std::span<const float> weight, float* y
 
 void LayerOps::normalize(const float* x, const Norm& norm, float* y, int64_t rows) const {
   const auto dim = std::ssize(norm.weight);
-  const OperationTimer timer = time("norms", moves(2 * rows * dim));
+  const OperationTimer timer = time("norms", cost_of_numbers(2 * rows * dim));
   pool_->run(shares_for(rows * dim),
              [&](Worker worker) { run_norm(*kernels_, norm, {.x = x, .y = y, .rows = rows}, worker); });
 }
@@ -158,7 +134,7 @@ void LayerOps::normalize(const float* x, const Norm& norm, float* y, int64_t row
 void LayerOps::normalize_parts(const float* x, std::span<const Norm> parts, float* y, int64_t rows) const {
   const auto dim = std::ssize(parts.front().weight);
   const int64_t width = std::ssize(parts) * dim;
-  const OperationTimer timer = time("norms", moves(2 * rows * width));
+  const OperationTimer timer = time("norms", cost_of_numbers(2 * rows * width));
   pool_->run(shares_for(rows * width), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t row = share.begin; row < share.end; ++row) {
@@ -173,7 +149,7 @@ void LayerOps::normalize_parts(const float* x, std::span<const Norm> parts, floa
 
 void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
   const int64_t dim = args.dim;
-  const OperationTimer timer = time("sums and norms", moves(4 * args.rows * dim));
+  const OperationTimer timer = time("sums and norms", cost_of_numbers(4 * args.rows * dim));
   pool_->run(shares_for(args.rows * dim), [&](Worker worker) {
     const Range share = share_of(worker, args.rows);
     const int64_t begin = share.begin * dim;
@@ -187,12 +163,13 @@ void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
 }
 
 void LayerOps::activate(const ActivationArgs& args) const {
-  const OperationTimer timer = time("activation", moves((args.is_gated ? 3 : 2) * args.rows * args.dim));
+  const OperationTimer timer =
+      time("activation", cost_of_numbers((args.is_gated ? 3 : 2) * args.rows * args.dim));
   pool_->run(shares_for(args.rows * args.dim), [&](Worker worker) { kernels_->activate(args, worker); });
 }
 
 void LayerOps::add(const float* y, float* x, int64_t numbers) const {
-  const OperationTimer timer = time("sums", moves(3 * numbers));
+  const OperationTimer timer = time("sums", cost_of_numbers(3 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] += y[i];
@@ -200,7 +177,7 @@ void LayerOps::add(const float* y, float* x, int64_t numbers) const {
 }
 
 void LayerOps::scale(float factor, float* x, int64_t numbers) const {
-  const OperationTimer timer = time("factors and limits", moves(2 * numbers));
+  const OperationTimer timer = time("factors and limits", cost_of_numbers(2 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] *= factor;
@@ -208,12 +185,12 @@ void LayerOps::scale(float factor, float* x, int64_t numbers) const {
 }
 
 void LayerOps::softcap(float* x, int64_t count, float cap) const {
-  const OperationTimer timer = time("factors and limits", moves(2 * count));
+  const OperationTimer timer = time("factors and limits", cost_of_numbers(2 * count));
   pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap({x, count, cap}, worker); });
 }
 
 void LayerOps::gate(const float* gates, float* x, int64_t numbers) const {
-  const OperationTimer timer = time("activation", moves(3 * numbers));
+  const OperationTimer timer = time("activation", cost_of_numbers(3 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] *= portable_sigmoid(gates[i]);
@@ -221,7 +198,7 @@ void LayerOps::gate(const float* gates, float* x, int64_t numbers) const {
 }
 
 void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
-  const OperationTimer timer = time("factors and limits", moves(2 * numbers));
+  const OperationTimer timer = time("factors and limits", cost_of_numbers(2 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] = std::clamp(x[i], -limit, limit);
@@ -231,7 +208,8 @@ void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
   if (shape.qkv_size() == 0) return;  // a shard without heads
   KvCache& cache = *args.cache;
-  const OperationTimer timer = time("RoPE and cache", moves(2 * std::ssize(args.rows) * shape.qkv_size()));
+  const OperationTimer timer =
+      time("RoPE and cache", cost_of_numbers(2 * std::ssize(args.rows) * shape.qkv_size()));
   const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
   const auto store = [&](const float* x, std::byte* rows, int64_t slot) {
     kernels_->store_kv({.x = x,
@@ -299,7 +277,8 @@ void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
                                   .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data(),
                                   .sinks = args.sinks.empty() ? nullptr : args.sinks.data()};
   const OperationTimer timer =
-      time("attention", profile_ == nullptr ? OperationCost{} : attention_cost(kernel_args));
+      time("attention",
+           profile_ == nullptr ? OperationCost{} : cost_of_attention(shape, args.cache->shape(), args.rows));
   pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
 }
 

@@ -120,8 +120,6 @@ class LayerOps {
     const float* x = nullptr;
     float* y = nullptr;
     int64_t rows = 0;
-
-    OperationCost cost() const;
   };
   void project_share(const Projection& projection, const float* x, float* y, int64_t rows);
   void multiply(const Product& product);

@@ -35,6 +35,7 @@ class SplitBackend final : public LayerBackend {
   std::optional<int64_t> free_bytes() const override { return device_.free_bytes(); }
   void wait() override { device_.wait(); }
   std::optional<DeviceCounts> device_counts() const override { return device_.device_counts(); }
+  std::optional<double> device_copy_ms(int64_t bytes) override { return device_.device_copy_ms(bytes); }
   std::string_view repeat_problem() const override { return "parts on this machine"; }
   void measure_into(PassProfile* profile) override;
   void reserve(int64_t rows, int64_t logits_rows) override { host_.reserve(rows, logits_rows); }

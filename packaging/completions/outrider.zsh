@@ -38,7 +38,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -121,7 +121,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -186,7 +186,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
@@ -254,7 +254,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--draft-shape[with --shape\: draft with random weights of this shape, such as llama-68m]:NAME:_files' \
         '--drafters[with --all\: folder of draft models and learned drafters; may be repeated; without it the folder that MODEL lies in]:DIR:_files' \
@@ -325,7 +325,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -384,7 +384,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -454,7 +454,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--drain-timeout[how long running requests may go on after SIGTERM]:SECONDS:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -538,7 +538,7 @@ _outrider() {
         '--cpu-experts[the target'\''s first layers of which the processor has the experts; auto\: as few as the device needs; or all]:N:_files' \
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
-        '--device-steps[steps that a device makes one after the other before it waits for this machine\: plain ones, and ones with trees of a draft model, EAGLE, MTP or Medusa; 0\: it waits after every pass]:N:_files' \
+        '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \

@@ -544,8 +544,8 @@ const OptionRow kOptions[] = {
      .help = "the target's first layers of which the processor has the experts; auto: as few as the device needs; or all"},
     {.name = "device-steps", .metavar = "N", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::device_steps>(),
-     .help = "steps that a device makes one after the other before it waits for this machine: plain ones, and ones "
-             "with trees of a draft model, EAGLE, MTP or Medusa; 0: it waits after every pass", .range = {0, 64}},
+     .help = "steps that a device makes by itself before it waits for this machine: plain ones, and trees of a "
+             "draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0: it waits after every pass", .range = {0, 64}},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::kernels>(),
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",

@@ -105,18 +105,19 @@ void DFlashNetwork::add_context(const ForwardBatch& batch, FloatAddress features
     layers_.store_context(weights_[i], static_cast<int64_t>(i), states_.data());
 }
 
-FloatAddress DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache) {
+FloatAddress DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache,
+                                const std::function<void(bool)>& see) {
   const int64_t rows = batch.rows();
   reserve(rows);
   vocabulary_.embed(batch.tokens, states_.data());
   layers_.begin(batch, cache);
-  for (size_t i = 0; i < weights_.size(); ++i) run_layer(i);
+  for (size_t i = 0; i < weights_.size(); ++i) run_layer(i, see);
   backend_.normalize(states_.data(), output_norm_, states_.data(), rows);
   return states_.data();
 }
 
 // One layer over the rows of blocks.
-void DFlashNetwork::run_layer(size_t index) {
+void DFlashNetwork::run_layer(size_t index, const std::function<void(bool)>& see) {
   const HeadLayer& layer = weights_[index];
   const auto number = static_cast<int64_t>(index);
   const int64_t rows = layers_.rows();
@@ -130,6 +131,7 @@ void DFlashNetwork::run_layer(size_t index) {
   layers_.store_context(layer, number, normed_.data());
   layers_.query(layer, normed_.data());
   layers_.see(config_.layers.traits_of(number).window, config_.is_causal[index]);
+  if (see) see(config_.is_causal[index]);
   const FloatAddress attended = layers_.attend(layer, number);
   if (around) convolve(around->attention, BlockConvolution::kAfter, attended);
   const FloatAddress input = layers_.add_attended(layer, states_.data());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,10 @@ struct DFlashConfig {
 
   // Whether the token before a place changes its distribution.
   bool follows_tokens() const { return markov || selector; }
+  // Whether a device can draft with it by itself.
+  bool can_be_recorded() const {
+    return !selector && !convolutions && (!markov || markov->kind == MarkovKind::kVanilla);
+  }
   int places() const { return static_cast<int>(block_size) - first_place; }
 };
 
@@ -64,8 +69,9 @@ class DFlashNetwork {
   void add_context(const ForwardBatch& batch, FloatAddress features, KvCache& cache);
 
   // The states of the rows of blocks, normalised, [rows, hidden_size], valid until the next call. Place
-  // first_place + i of a block proposes the i-th token after the pending one.
-  FloatAddress run(const ForwardBatch& batch, KvCache& cache);
+  // first_place + i of a block proposes the i-th token after the pending one. see(is_causal) is called before
+  // the attention of each layer of a pass that is recorded, whose rows have no tails.
+  FloatAddress run(const ForwardBatch& batch, KvCache& cache, const std::function<void(bool)>& see = {});
   // Logits [rows, vocab_size of the target] of such states, valid until the next call or pass of the target.
   FloatAddress logits(FloatAddress states, int64_t rows) { return vocabulary_.logits(states, rows); }
   // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state; valid
@@ -73,6 +79,13 @@ class DFlashNetwork {
   std::span<const float> logits_after(FloatAddress place, FloatAddress state,
                                       const MarkovHead::Before& before) {
     return markov_ ? markov_->logits(place, state, before) : selector_->logits(place, state, before.tokens);
+  }
+  // As MarkovHead::recorded_logits().
+  FloatAddress recorded_logits(FloatAddress places, int64_t count, int64_t rows) {
+    return markov_->recorded_logits(places, count, rows);
+  }
+  void reserve_recorded(int64_t rows) {
+    if (markov_) markov_->reserve(rows);
   }
   // As MarkovHead::confidence(); 1 without such a head.
   float confidence(FloatAddress state, TokenId before) {
@@ -83,7 +96,7 @@ class DFlashNetwork {
   DFlashNetwork(DFlashConfig config, Model* target, const ModelOptions& options);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
   Status plan_second_version(const HeadFile& head, WeightLoader& loader);  // the parts that DFlash2 adds
-  void run_layer(size_t index);
+  void run_layer(size_t index, const std::function<void(bool)>& see);
 
   DFlashConfig config_;
   LayerBackend& backend_;

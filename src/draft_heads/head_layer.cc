@@ -179,8 +179,8 @@ void HeadLayers::see(int64_t window, bool is_causal) {
   for (size_t i = 0; i < attention_rows_.size(); ++i) {
     const int32_t row = rows_[i];
     attention_rows_[i] = attention_row(*batch_, row);
-    if (!is_causal) continue;
     AttentionRow& seen = attention_rows_[i];
+    if (!is_causal || seen.tail_len == 0) continue;
     seen.tail_len = batch_->positions[static_cast<size_t>(row)] - seen.tail[0] + 1;
   }
 }

@@ -74,8 +74,8 @@ class HeadLayers {
   void store_context(const HeadLayer& layer, int64_t index, FloatAddress input);
   void query(const HeadLayer& layer, FloatAddress input);
   // From here on rows see the last `window` of the entries that they may see, 0: all of them. With
-  // `is_causal` they see no entry after their position. Precondition: the tails of the batch are entries that
-  // follow one another.
+  // `is_causal` they see no entry of their tail after their position. Precondition: tails of the batch are
+  // entries that follow one another.
   void see(int64_t window, bool is_causal);
   // From here on rows see only the first entries of their sequence, not the entries of their tree.
   void see_prefix_only();

@@ -68,15 +68,26 @@ std::span<const float> MarkovHead::logits(FloatAddress place, FloatAddress state
   reserve(count);
   backend_.look_up(before_, before.tokens, latent_.data());
   if (sizes_.kind != MarkovKind::kVanilla) mixer_.mix(state, before.from, latent_.data(), count);
-  backend_.project(bias_, latent_.data(), biases_.data(), count);
+  return backend_.read(add_biases(place, 1, count), count * sizes_.vocab);
+}
+
+FloatAddress MarkovHead::recorded_logits(FloatAddress places, int64_t count, int64_t rows) {
+  reserve(rows);
+  backend_.look_up(before_, std::vector<TokenId>(static_cast<size_t>(rows)), latent_.data());
+  return add_biases(places, count, rows);
+}
+
+FloatAddress MarkovHead::add_biases(FloatAddress places, int64_t count, int64_t rows) {
+  backend_.project(bias_, latent_.data(), biases_.data(), rows);
   backend_.add_columns({.x = biases_.data(),
                         .columns = ids_,
                         .count = sizes_.draft_vocab,
                         .y = logits_.data(),
                         .width = sizes_.vocab,
-                        .rows = count},
-                       place);
-  return backend_.read(logits_.data(), count * sizes_.vocab);
+                        .rows = rows,
+                        .base_rows = count},
+                       places);
+  return logits_.data();
 }
 
 float MarkovHead::confidence(FloatAddress state, TokenId before) {

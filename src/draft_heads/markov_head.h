@@ -46,10 +46,15 @@ class MarkovHead {
   // Logits [tokens, vocab] of a place with that state [hidden] after each of these tokens, from its own
   // [vocab]; valid until the next call.
   std::span<const float> logits(FloatAddress place, FloatAddress state, const Before& before);
+  // In a pass that is recorded: the same of all its rows after their tokens, from row r % count of
+  // places[count, vocab]. Precondition: the head is vanilla.
+  FloatAddress recorded_logits(FloatAddress places, int64_t count, int64_t rows);
   // The probability that the draft at a place is accepted; state [hidden] of the place.
   float confidence(FloatAddress state, TokenId before);
 
  private:
+  // The rows of latent_ become biases of rows of the places.
+  FloatAddress add_biases(FloatAddress places, int64_t count, int64_t rows);
   static MarkovMixer::Sizes mixer_sizes(const Sizes& sizes) {
     return {.kind = sizes.kind, .rank = sizes.rank, .hidden = sizes.hidden};
   }

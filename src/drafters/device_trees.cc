@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "speculation/tree/tree_policy.h"
 
@@ -89,6 +90,16 @@ SamplingParams DeviceGrowth::sampling_of(const DraftRequest& request) const {
   return sampling;
 }
 
+void commit_run(std::optional<KvTransaction>& staged, int64_t first, int64_t end,
+                std::span<const TokenId> tokens) {
+  if (!staged) return;
+  std::vector<int> path(static_cast<size_t>(std::max<int64_t>(0, end - first)));
+  std::iota(path.begin(), path.end(), 0);
+  staged->commit(path,
+                 path.empty() ? tokens.first(0) : tokens.subspan(static_cast<size_t>(first), path.size()));
+  staged.reset();
+}
+
 DeviceTrees::Nodes::Nodes(Device& device, const DeviceGrowth& growth, const DeviceDraft::Shape& shape)
     : tokens(device, (growth.grown_nodes() + 1) * shape.max_sequences),
       parents(device, tokens.count()),
@@ -130,9 +141,9 @@ DeviceTrees::DeviceTrees(DeviceBackend& backend, const Network& network, const D
     : backend_(backend),
       network_(network),
       growth_(growth),
-      blocks_(network.predicts_levels          ? 1
-              : network.feature_page_size != 0 ? shape.max_levels + 1
-                                               : 2),
+      blocks_(network.predicts_levels && !network.block ? 1
+              : network.feature_page_size != 0          ? shape.max_levels + 1
+                                                        : 2),
       rows_(backend.launcher().device(), shape_of_rows(shape, network.page_size)),
       features_(backend.launcher().device(), shape_of_rows(shape, network.feature_page_size)),
       kept_(backend.launcher().device(), kept_rows(shape_of_rows(shape, network.feature_page_size), shape)),
@@ -147,6 +158,13 @@ DeviceTrees::DeviceTrees(DeviceBackend& backend, const Network& network, const D
       table_(backend.launcher().device(), std::ssize(growth.table())),
       going_(backend.launcher().device(), 1) {
   table_.write(growth.table());
+  if (!network.block) return;
+  DevicePassRows::Shape of_block = shape_of_rows(shape, network.page_size);
+  of_block.rows = int64_t{network.block->size} * shape.max_sequences;
+  of_block.max_length = shape.max_length + network.block->size;
+  of_block.lag = 0;
+  block_.emplace(backend.launcher().device(), of_block);
+  causal_block_.emplace(backend.launcher().device(), of_block);
 }
 
 void DeviceTrees::start(std::span<const Row> rows) {
@@ -158,6 +176,8 @@ void DeviceTrees::start(std::span<const Row> rows) {
     choices.push_back(row.choice);
   }
   rows_.set_pages(pages);
+  for (std::optional<DevicePassRows>* block : {&block_, &causal_block_})
+    if (*block) (*block)->set_pages(pages);
   features_.set_pages(features);
   kept_.set_pages(features);
   chooser_.set_rows(choices);
@@ -179,6 +199,7 @@ simt::ListFirstArgs DeviceTrees::first_args(const simt::ChoiceArgs& choice) {
 simt::DraftTreesArgs DeviceTrees::args(const simt::Trees& trees) {
   const bool drops = growth_.drops();
   const simt::Rows<int> cut_entries = nodes_.cut_entries.rows();
+  const Network::Block block = network_.block.value_or(Network::Block());
   return {.of = trees,
           .grown = {.tokens = drops ? nodes_.tokens.rows() : trees.tokens,
                     .parents = drops ? nodes_.parents.rows() : trees.parents,
@@ -200,7 +221,11 @@ simt::DraftTreesArgs DeviceTrees::args(const simt::Trees& trees) {
           .reads_features = reads_features() ? 1 : 0,
           .drops = drops ? 1 : 0,
           .rivals = growth_.rivals(),
-          .is_shared = network_.predicts_levels ? 1 : 0};
+          .is_shared = is_shared() ? 1 : 0,
+          .block = block_ ? block_->view() : simt::PassRows(),
+          .causal_block = causal_block_ ? causal_block_->view() : simt::PassRows(),
+          .block_size = block.size,
+          .mask = block.mask};
 }
 
 // A pass over the first rows, the first tokens after each row with logits, and the next level with the rows
@@ -251,6 +276,17 @@ void DeviceTrees::record(const simt::Trees& trees, DeviceList& list, const Passe
     backend_.launcher().launch(KernelName::kCutTrees, args(trees),
                                {.blocks = trees.sequences, .warps = kWarps});
   backend_.record(nullptr, nullptr);
+}
+
+void DeviceTrees::record_block(const simt::Trees& trees, DeviceList& list,
+                               const std::function<void(const ForwardBatch&)>& run) {
+  see_block(/*is_causal=*/false, list);
+  run(batch_of_rows(int64_t{network_.block->size} * trees.sequences, 0));
+  backend_.record(&rows_.recorded(), &list);
+}
+
+void DeviceTrees::see_block(bool is_causal, DeviceList& list) {
+  backend_.record(is_causal ? &causal_block_->recorded() : &block_->recorded(), &list);
 }
 
 // One loop has all levels of a network that repeats its pass. Where each level has a network, it is a loop of

@@ -52,6 +52,10 @@ class DeviceGrowth {
   bool is_possible_;
 };
 
+// After a run: commits what was staged for the tokens [first, end) of a text, and gives the rest back.
+void commit_run(std::optional<KvTransaction>& staged, int64_t first, int64_t end,
+                std::span<const TokenId> tokens);
+
 // Trees that a network on a device drafts for a DeviceLoop: the rows of its passes, and the growth after
 // them, for the lists that a DeviceDraft records.
 class DeviceTrees {
@@ -63,9 +67,16 @@ class DeviceTrees {
     // The page size of the cache with the target's features; 0: it reads none. A network that reads them has
     // the entry of a token one place before the token, and computes the entries of accepted drafts anew.
     int feature_page_size = 0;
-    // It drafts all levels after the state of one token: a level has the same logits whatever the path, and
-    // no node has an entry.
+    // It drafts all levels after the state of one token, and no node has an entry. A level has the same
+    // logits whatever the path, or the token before changes them.
     bool predicts_levels = false;
+    bool follows_tokens = false;
+    // A pass over a block drafts all levels: the pending token and masks after it.
+    struct Block {
+      int size = 0;
+      TokenId mask = 0;
+    };
+    std::optional<Block> block = std::nullopt;
   };
   // Throws std::bad_alloc.
   DeviceTrees(DeviceBackend& backend, const Network& network, const DeviceGrowth& growth,
@@ -94,6 +105,13 @@ class DeviceTrees {
     int64_t state_size = 0;    // 0: it has no inputs
   };
   void record(const simt::Trees& trees, DeviceList& list, const Passes& passes);
+  // Within the first pass of record(): run(batch) is a pass over the blocks of all sequences, of which all
+  // pending tokens are the first rows, the first masks the next ones, and so on. Places see all of their
+  // block.
+  void record_block(const simt::Trees& trees, DeviceList& list,
+                    const std::function<void(const ForwardBatch&)>& run);
+  // Within run(): from here on places see none after them, or all again.
+  void see_block(bool is_causal, DeviceList& list);
   // Rows of the largest pass over so many sequences.
   int64_t rows_of(int64_t sequences) const { return std::max(blocks_, growth_.width()) * sequences; }
   // The slots of recorded rows: where features are read, and where they are kept.
@@ -123,7 +141,8 @@ class DeviceTrees {
   simt::DraftTreesArgs args(const simt::Trees& trees);
   simt::ListFirstArgs first_args(const simt::ChoiceArgs& choice);
   // Nodes of a frontier that have rows of logits.
-  int rows_of_frontier() const { return network_.predicts_levels ? 1 : growth_.width(); }
+  int rows_of_frontier() const { return is_shared() ? 1 : growth_.width(); }
+  bool is_shared() const { return network_.predicts_levels && !network_.follows_tokens; }
   void record_later_levels(const simt::Trees& trees, DeviceList& list, const Passes& passes);
   void record_pass(const simt::Trees& trees, int64_t rows, const Passes& passes, int level);
   void record_inputs(const simt::Trees& trees, const Passes& passes, FloatAddress states, int64_t rows);
@@ -134,6 +153,7 @@ class DeviceTrees {
   int blocks_;  // rows of a sequence in the first pass
   DevicePassRows rows_;
   DevicePassRows features_, kept_;  // read for the first pass, and written after the target's
+  std::optional<DevicePassRows> block_, causal_block_;
   DeviceChooser chooser_;
   Nodes nodes_;
   Lists lists_;

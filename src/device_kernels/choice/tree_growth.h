@@ -49,6 +49,11 @@ struct DraftTreesArgs {
   int drops;      // 1: the likeliest nodes are expanded, and kept in the end (DynamicTreePolicy)
   int rivals;     // tokens beyond the children that share the probability of coupled choices
   int is_shared;  // 1: a level has one row of logits for each sequence, whatever the path
+  // [block_size * sequences]: the places of a block that one pass drafts, which see all of them, or see none
+  // after them; or no rows.
+  PassRows block = {}, causal_block = {};
+  int block_size = 0;  // the pending token, and masks after it
+  int mask = 0;        // their token
 
   SIMT int word(GrowthWord which, int sequence) const {
     return grown.words.load_one(which * of.sequences + sequence);
@@ -85,6 +90,18 @@ SIMT void start_growth(const DraftTreesArgs& args, const Bools& in, Ints sequenc
   args.of.drafted.store_if(in, sequence, Ints(0));
 }
 
+// The rows of a block: all pending tokens, then the first masks of all sequences, and so on.
+SIMT void put_block(const DraftTreesArgs& args, const Bools& in, Ints sequence, const Bools& drafts,
+                    Ints position) {
+  for (int place = 0; place < args.block_size; ++place) {
+    const Ints row = sequence + Ints(place * args.of.sequences), at = position + Ints(place);
+    const Ints token = place == 0 ? args.of.pending.load_if(drafts, sequence, 0) : Ints(args.mask);
+    args.block.put_node(in, row, drafts,
+                        {sequence, token, at, at, position + Ints(args.block_size), Ints(0)});
+    args.causal_block.put_node(in, row, drafts, {sequence, token, at, at, at + Ints(1), Ints(0)});
+  }
+}
+
 // One warp. Before the first pass of a step.
 SIMT void start_trees(const Block& block, const DraftTreesArgs& args) {
   block.wait_for_previous();
@@ -105,6 +122,7 @@ SIMT void start_trees(const Block& block, const DraftTreesArgs& args) {
       args.rows.put(in, row, used, sequence, token, position - Ints(back));
       if (args.reads_features != 0) args.features.put(in, row, used, sequence, token, position - Ints(back));
     }
+    put_block(args, in, sequence, drafts, position);
     start_growth(args, in, sequence, drafts);
     any = any || drafts;
   }

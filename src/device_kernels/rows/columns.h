@@ -6,16 +6,17 @@
 
 namespace outrider::simt {
 
-// y[row][j] = base[j] + x[row][places[j]], or base[j] where the place is -1. Without a base y is x, or
-// -infinity.
+// y[row][j] = base[row % base_rows][j] + x[row][places[j]], or the number of the base where the place is -1.
+// Without a base y is x, or -infinity.
 struct ColumnsArgs {
   Rows<const float> x;     // [rows, count]
-  Rows<const float> base;  // [width], or null
+  Rows<const float> base;  // [base_rows, width], or null
   List<int> places;        // [width]
   Rows<float> y;           // [rows, width]
   int rows;
   int count;
   int width;
+  int base_rows;
 };
 
 // A warp takes 32 columns of a row.
@@ -28,7 +29,8 @@ SIMT void place_columns(const Block& block, const ColumnsArgs& args) {
   const Floats x = args.x.from(static_cast<int64_t>(row) * args.count).load_if(has_place, place, 0.0F);
   Floats y = select(has_place, x, Floats(-__builtin_huge_valf()));
   if (!args.base.is_null()) {
-    const Floats base = args.base.load_if(in, j, 0.0F);
+    const int64_t first = static_cast<int64_t>(row % args.base_rows) * args.width;
+    const Floats base = args.base.from(first).load_if(in, j, 0.0F);
     y = select(has_place, add_rn(base, x), base);
   }
   args.y.from(static_cast<int64_t>(row) * args.width).store_if(in, j, y);

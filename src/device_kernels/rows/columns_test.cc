@@ -12,19 +12,19 @@
 namespace outrider {
 namespace {
 
-constexpr int kRowsOfColumns = 3, kCount = 40, kWidth = 75;
+constexpr int kRowsOfColumns = 3, kCount = 40, kWidth = 75, kBaseRows = 2;
 
 // Columns in any order, with numbers around them that have none.
 void compare_columns(bool has_base, uint64_t seed, BitComparison& comparison) {
   const Floats x = adversarial_floats(kRowsOfColumns * kCount, seed),
-               base = adversarial_floats(kWidth, seed + 1);
+               base = adversarial_floats(kBaseRows * kWidth, seed + 1);
   std::vector<int> columns(kWidth), places(kWidth, -1);
   std::iota(columns.begin(), columns.end(), 0);
   std::ranges::shuffle(columns, std::mt19937_64(seed));
   Floats expected, y(kRowsOfColumns * kWidth);
   for (int row = 0; row < kRowsOfColumns; ++row) {
     Floats one(kWidth, -std::numeric_limits<float>::infinity());
-    if (has_base) one = base;
+    if (has_base) std::copy_n(base.begin() + row % kBaseRows * kWidth, kWidth, one.begin());
     for (size_t i = 0; i < kCount; ++i) {
       const auto column = static_cast<size_t>(columns[i]);
       const float number = x[static_cast<size_t>(row * kCount) + i];
@@ -40,7 +40,8 @@ void compare_columns(bool has_base, uint64_t seed, BitComparison& comparison) {
                                .y = rows_of(y),
                                .rows = kRowsOfColumns,
                                .count = kCount,
-                               .width = kWidth},
+                               .width = kWidth,
+                               .base_rows = kBaseRows},
              {.blocks = 5, .warps = 2}, seed);
   comparison.add(expected, y);
 }

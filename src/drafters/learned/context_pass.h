@@ -49,14 +49,16 @@ class ContextPass {
     return true;
   }
 
-  // Adds the tokens with features that wait; finish() with their store must follow.
+  // Adds the tokens with features that wait, but for the last `left` ones; finish() with their store must
+  // follow.
   template <typename Compute>
-  void add_waiting(KvCache& cache, Owner& owner, Compute&& compute) {
+  void add_waiting(KvCache& cache, Owner& owner, Compute&& compute, int left = 0) {
     FeatureStore::Waiting& waiting = owner.waiting;
-    const int length = owner.kv.length();
-    if (!waiting.is_complete || waiting.end() <= length) return;
+    const int length = owner.kv.length(), count = waiting.end() - left - length;
+    if (!waiting.is_complete || count <= 0) return;
     owners_.push_back(&owner);
-    const auto uncached = waiting.rows.tokens().subspan(static_cast<size_t>(length - waiting.first));
+    const auto uncached = waiting.rows.tokens().subspan(static_cast<size_t>(length - waiting.first),
+                                                        static_cast<size_t>(count));
     waiting.is_complete = add(cache, owner, uncached, compute);
   }
 

@@ -9,6 +9,7 @@
 
 #include "config/methods.h"
 #include "draft_heads/dflash_network.h"
+#include "drafters/device_trees.h"
 #include "drafters/draft_state.h"
 #include "drafters/learned/context_pass.h"
 #include "drafters/learned/feature_store.h"
@@ -21,7 +22,7 @@ namespace {
 // Tokens that are cached together.
 constexpr int64_t kMaxContext = 256;
 
-class DFlashDrafter final : public Drafter {
+class DFlashDrafter final : public Drafter, private DeviceDraft {
  public:
   DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvShape& shape,
                 const SpeculativeOptions& options, const DrafterContext& context);
@@ -42,12 +43,24 @@ class DFlashDrafter final : public Drafter {
     return {.weight_bytes = network_->weight_bytes(),
             .cache_bytes = cache_.shape().total_bytes() + store_.bytes()};
   }
+  DeviceDraft* device_draft() override { return has_device_form_ ? this : nullptr; }
 
  private:
+  Status reserve(const Shape& shape) override;
+  bool takes(const DraftRequest& request) const override;
+  bool has_branches() const override { return device_growth_.has_branches(); }
+  bool start(std::span<const Row> rows) override;
+  void record(const simt::Trees& trees, DeviceList& list) override;
+  void record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) override;
+  int64_t moves() const override { return device_->moves(); }
+  void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
+
   struct Sequence {
     KvSequence kv;
     FeatureStore::Waiting waiting;
     RequestHistory history;
+    // In a run of a device: entries of its tokens and blocks, and features that are kept.
+    std::optional<KvTransaction> staged = {}, kept = {};
   };
   using Context = ContextPass<Sequence>;
   // A sequence while its tree grows.
@@ -61,6 +74,7 @@ class DFlashDrafter final : public Drafter {
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   void start(const DraftRequest& request, TokenTree& tree);
   void run_blocks();
+  bool stage_run(Sequence& sequence, const Row& row);
   void grow(Growing& growing, FloatAddress states, FloatAddress logits);
   void list_frontier(const TreeGrowth& growth, bool has_parents);
 
@@ -88,6 +102,12 @@ class DFlashDrafter final : public Drafter {
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
+  DeviceGrowth device_growth_;
+  bool has_device_form_;
+  DeviceBackend* device_ = nullptr;          // the backend, from DeviceDraft::reserve() on
+  std::optional<DeviceTrees> device_trees_;  // as device_
+  int device_levels_ = 0;                    // of the deepest tree
+  FloatAddress device_logits_;               // [levels, sequences, vocabulary], of a pass that is recorded
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
@@ -105,7 +125,9 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
       width_(context.target->config().vocab_size),
       max_length_(context.context),
       backend_(context.target->backend()),
-      gathered_(backend_) {
+      gathered_(backend_),
+      device_growth_(options),
+      has_device_form_(device_growth_.is_possible() && network_->config().can_be_recorded()) {
   traits_.features = network_->taps();
   traits_.states = context.states_of(traits_.features.count() * context.target->config().hidden_size);
   const auto& markov = network_->config().markov;
@@ -230,6 +252,116 @@ void DFlashDrafter::run_blocks() {
   }
   gathered_.reserve(std::ssize(drafted_), hidden_size());
   backend_.copy({states, hidden_size(), drafted_, gathered_.data(), hidden_size(), hidden_size()});
+}
+
+Status DFlashDrafter::reserve(const Shape& shape) {
+  device_ = dynamic_cast<DeviceBackend*>(&backend_);
+  if (device_ == nullptr) return usage_error("the head is not on a device");
+  device_levels_ = shape.max_levels;
+  const DFlashConfig& config = network_->config();
+  const auto size = static_cast<int>(config.block_size);
+  device_trees_.emplace(*device_,
+                        DeviceTrees::Network{.vocab_size = static_cast<int64_t>(vocab_),
+                                             .row_size = width_,
+                                             .page_size = cache_.shape().page_size,
+                                             .feature_page_size = store_.page_size(),
+                                             .predicts_levels = true,
+                                             .follows_tokens = config.follows_tokens(),
+                                             .block = DeviceTrees::Network::Block{size, config.mask}},
+                        device_growth_, shape);
+  network_->reserve(std::max<int64_t>(shape.max_levels + 1, size) * shape.max_sequences);
+  network_->reserve_recorded(int64_t{device_growth_.width()} * shape.max_sequences);
+  return {};
+}
+
+bool DFlashDrafter::takes(const DraftRequest& request) const {
+  return device_growth_.takes(request) && request.max_draft_len <= places_;
+}
+
+bool DFlashDrafter::start(std::span<const Row> rows) {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  std::vector<Sequence*> found(rows.size(), nullptr);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto sequence = sequences_.find(rows[i].request.sequence);
+    if (sequence == sequences_.end()) continue;
+    found[i] = &sequence->second;
+    context_.add_waiting(cache_, *found[i], compute, /*left=*/1);
+  }
+  context_.finish(store_, compute);
+  std::vector<DeviceTrees::Row> of_rows(rows.size());
+  std::vector<SamplingParams> samplings(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const DraftRequest& request = rows[i].request;
+    const bool drafts = request.max_draft_len > 0;
+    if (found[i] == nullptr && !drafts) continue;
+    if (found[i] == nullptr || !stage_run(*found[i], rows[i])) return false;
+    const Sequence& sequence = *found[i];
+    if (sequence.kept) of_rows[i].features = {sequence.waiting.rows.pages(), sequence.waiting.first};
+    if (!drafts) continue;
+    samplings[i] = device_growth_.sampling_of(request);
+    of_rows[i].pages = {sequence.kv.pages()};
+    of_rows[i].choice = {&samplings[i], request.sample_index};
+  }
+  device_trees_->start(of_rows);
+  return true;
+}
+
+// Room for the features of the tokens that the sequence gets, also if it drafts nothing, as its text may be
+// computed again. One that drafts has an entry of every token before the last known features, and gets
+// entries of its tokens and its last block. False: there is no room, or something is missing.
+bool DFlashDrafter::stage_run(Sequence& sequence, const Row& row) {
+  const FeatureStore::Waiting& waiting = sequence.waiting;
+  const bool drafts = row.request.max_draft_len > 0;
+  if (!waiting.is_complete || waiting.end() + 1 != std::ssize(row.request.tokens)) return !drafts;
+  sequence.kept = store_.stage(sequence.waiting, row.tokens);
+  if (!drafts || !sequence.kept) return sequence.kept.has_value();
+  if (waiting.end() - sequence.kv.length() != 1) return false;
+  const auto block = static_cast<int>(network_->config().block_size);
+  auto staged = cache_.stage(sequence.kv, row.before_last + 1 + block);
+  if (!staged.ok()) return false;
+  sequence.staged = std::move(*staged);
+  return true;
+}
+
+void DFlashDrafter::record(const simt::Trees& trees, DeviceList& list) {
+  const DFlashConfig& config = network_->config();
+  simt::Trees grown = trees;  // takes() refuses more levels than there are places
+  grown.levels = std::min(trees.levels, places_);
+  gathered_.reserve(device_trees_->rows_of(trees.sequences), traits_.states.size);
+  const auto gather = [&](int64_t rows) { store_.record_gather(rows, gathered_.data()); };
+  const auto run_block = [&](const ForwardBatch& block) {
+    const FloatAddress states =
+        network_->run(block, cache_, [&](bool is_causal) { device_trees_->see_block(is_causal, list); });
+    device_logits_ = network_->logits(states + config.first_place * trees.sequences * hidden_size(),
+                                      int64_t{grown.levels} * trees.sequences);
+  };
+  const auto forward = [&](const ForwardBatch& batch, int level) {
+    if (level == 0) {
+      network_->add_context(batch, gathered_.data(), cache_);
+      device_trees_->record_block(grown, list, run_block);
+    }
+    const FloatAddress logits = device_logits_ + int64_t{level} * trees.sequences * width_;
+    if (!config.follows_tokens()) return DeviceTrees::Output{.logits = logits};
+    return DeviceTrees::Output{
+        .logits = network_->recorded_logits(logits, trees.sequences, std::ssize(batch.logits_rows))};
+  };
+  device_trees_->record(grown, list, {.forward = forward, .gather = gather});
+}
+
+void DFlashDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {
+  device_trees_->record_features(trees, list, [&](int64_t rows) { store_.record_keep(features, rows); });
+}
+
+// Entries are certain before the root of the last step, which is at most a chain and a token back; the
+// features of all tokens before the pending one are there.
+void DFlashDrafter::finish(uint64_t id, std::span<const TokenId> tokens) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  Sequence& sequence = found->second;
+  const int64_t pending = std::ssize(tokens) - 1;
+  commit_run(sequence.staged, sequence.kv.length(), pending - device_levels_ - 1, tokens);
+  commit_run(sequence.kept, sequence.waiting.end(), pending, tokens);
+  store_.drop(sequence.waiting, sequence.kv.length());
 }
 
 }  // namespace

@@ -461,17 +461,9 @@ void RecurrentDrafter::finish(uint64_t id, std::span<const TokenId> tokens) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
-  const auto commit = [&](std::optional<KvTransaction>& staged, int64_t first, int64_t end) {
-    if (!staged) return;
-    std::vector<int> path(static_cast<size_t>(std::max<int64_t>(0, end - first)));
-    std::iota(path.begin(), path.end(), 0);
-    staged->commit(path,
-                   path.empty() ? tokens.first(0) : tokens.subspan(static_cast<size_t>(first), path.size()));
-    staged.reset();
-  };
-  const int64_t pending = std::ssize(tokens) - 1, entries = sequence.kv.length();
-  commit(sequence.staged, entries + 1, pending - device_levels_);
-  commit(sequence.kept, sequence.waiting.end(), pending);
+  const int64_t pending = std::ssize(tokens) - 1;
+  commit_run(sequence.staged, sequence.kv.length() + 1, pending - device_levels_, tokens);
+  commit_run(sequence.kept, sequence.waiting.end(), pending, tokens);
   store_.drop(sequence.waiting, sequence.kv.length());
 }
 

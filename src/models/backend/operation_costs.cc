@@ -10,8 +10,9 @@ OperationCost cost_of_numbers(int64_t numbers) {
 }
 
 OperationCost cost_of_product(std::span<const PackedMatrix> matrices, int64_t rows) {
-  OperationCost cost{.inputs = matrices.front().inputs};
+  OperationCost cost;
   for (const PackedMatrix& matrix : matrices) {
+    cost.inputs = matrix.inputs;
     cost.bytes += matrix.bytes() + rows * (matrix.n + matrix.k) * static_cast<int64_t>(sizeof(float));
     cost.operations += 2 * rows * matrix.n * matrix.k;
   }

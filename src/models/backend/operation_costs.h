@@ -15,7 +15,7 @@ namespace outrider {
 
 // An operation reads or writes so many f32.
 OperationCost cost_of_numbers(int64_t numbers);
-// One product has so many rows and all matrices, which read the same inputs.
+// One product has so many rows and all matrices, which read the same inputs. A shard may have none of them.
 OperationCost cost_of_product(std::span<const PackedMatrix> matrices, int64_t rows);
 // Every row is attended over the entries that it sees. Rows share the entries that they read.
 OperationCost cost_of_attention(const AttentionShape& shape, const KvShape& cached,

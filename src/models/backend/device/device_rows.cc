@@ -138,16 +138,17 @@ void DeviceOps::place_columns(const LayerBackend::Columns& args, FloatAddress ba
     const int64_t column = args.columns.empty() ? i : args.columns[static_cast<size_t>(i)];
     places[static_cast<size_t>(column)] = static_cast<int>(i);
   }
-  launch_rows(
-      KernelName::kPlaceColumns,
-      simt::ColumnsArgs{.x = rows_at<const float>(args.x, args.rows * args.count),
-                        .base = base ? rows_at<const float>(base, args.width) : simt::Rows<const float>{},
-                        .places = fixed_list(column_places_, std::move(places)),
-                        .y = rows_at<float>(args.y, args.rows * args.width),
-                        .rows = static_cast<int>(args.rows),
-                        .count = static_cast<int>(args.count),
-                        .width = static_cast<int>(args.width)},
-      args.rows, args.width);
+  launch_rows(KernelName::kPlaceColumns,
+              simt::ColumnsArgs{.x = rows_at<const float>(args.x, args.rows * args.count),
+                                .base = base ? rows_at<const float>(base, args.base_rows * args.width)
+                                             : simt::Rows<const float>{},
+                                .places = fixed_list(column_places_, std::move(places)),
+                                .y = rows_at<float>(args.y, args.rows * args.width),
+                                .rows = static_cast<int>(args.rows),
+                                .count = static_cast<int>(args.count),
+                                .width = static_cast<int>(args.width),
+                                .base_rows = static_cast<int>(args.base_rows)},
+              args.rows, args.width);
 }
 
 void DeviceOps::convolve_blocks(const LayerBackend::Convolution& args) {

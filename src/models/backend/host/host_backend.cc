@@ -243,7 +243,7 @@ void HostBackend::add_columns(const Columns& args, FloatAddress base) {
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* x = at(args.x) + row * args.count;
     float* y = at(args.y) + row * args.width;
-    std::copy_n(at(base), args.width, y);
+    std::copy_n(at(base) + row % args.base_rows * args.width, args.width, y);
     for (int64_t i = 0; i < args.count; ++i)
       y[args.columns.empty() ? i : int64_t{args.columns[static_cast<size_t>(i)]}] += x[i];
   }

@@ -250,7 +250,7 @@ void SplitBackend::add_columns(const Columns& args, FloatAddress base) {
   const Side at = side_of(args.x, args.rows * args.count);
   Columns columns = args;
   columns.x = at.read(args.x, args.rows * args.count);
-  base = at.read(base, args.width);
+  base = at.read(base, args.base_rows * args.width);
   columns.y = at.write(args.y, args.rows * args.width);
   at->add_columns(columns, base);
 }

@@ -24,16 +24,19 @@ set(OUTRIDER_NO_PATHS $<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DI
 set(OUTRIDER_WAITS asio web platform hub server cli serving)
 # Folders that compute nothing for a token are compiled for size, in two thirds of the time.
 set(OUTRIDER_SMALL asio chat_template cli config hub open remote server server_api)
-set(OUTRIDER_SANITIZED $<AND:$<BOOL:${OUTRIDER_TESTS}>,$<CONFIG:RelWithDebInfo>,$<CXX_COMPILER_ID:Clang>>)
+set(OUTRIDER_SANITIZED 0)
+if(OUTRIDER_TESTS AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  set(OUTRIDER_SANITIZED 1)
+endif()
 set(OUTRIDER_FAST_TO_COMPILE $<${OUTRIDER_SANITIZED}:-O0>)
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
 # outrider_unity(<max> <source>...): sources that follow one another are compiled together, at most <max> in one unit,
 # because reading the headers is most of the work; a room of some size has separate units. The names of unnamed
-# namespaces must therefore differ within a folder; a test whose names collide with another test's has a namespace of its
-# own (outrider::<name of the file>). Some sources compile by themselves: what a second library compiles, too (listed
-# under ALONE), the kernels of an instruction set, generated files, sources with own flags.
+# namespaces must therefore differ within a folder; a test whose names collide with another test's is in a namespace with
+# the name of its file. Some sources compile by themselves: what a second library compiles, too (listed under ALONE), the
+# kernels of an instruction set, generated files, sources with own flags.
 function(outrider_unity max)
   math(EXPR enough "${max} / 2")
   set(count 0)
@@ -153,13 +156,14 @@ endfunction()
 # there, so they are optimized; the preset ubsan checks operations. Kernels that this machine cannot run (by the name in
 # /proc/cpuinfo) are only compiled.
 function(outrider_sanitized_kernels variable)
-  set(${variable} $<$<CONFIG:RelWithDebInfo>:-O2> $<${OUTRIDER_SANITIZED}:-fno-sanitize=undefined> PARENT_SCOPE)
+  set(options $<$<CONFIG:RelWithDebInfo>:-O2> $<${OUTRIDER_SANITIZED}:-fno-sanitize=undefined>)
   if(ARGN AND EXISTS /proc/cpuinfo)
     file(STRINGS /proc/cpuinfo cpu REGEX "^flags.* ${ARGN}( |$)" LIMIT_COUNT 1)
     if(NOT cpu)
-      set(${variable} $<${OUTRIDER_SANITIZED}:-fno-sanitize=all> PARENT_SCOPE)
+      set(options $<${OUTRIDER_SANITIZED}:-fno-sanitize=all>)
     endif()
   endif()
+  set(${variable} ${options} PARENT_SCOPE)
 endfunction()
 
 # outrider_device_library(<list>...): where there is nvcc, the kernels of cuda/<list>_kernels.cu for each device, which

@@ -22,6 +22,7 @@ SUITES = {
     "test": ["./dev", "test"],
     "bench": ["./dev", "bench"],
     "asan": ["./dev", "sanitize", "asan"],
+    "ubsan": ["./dev", "sanitize", "ubsan"],
     "fuzz": ["./dev", "fuzz", "60"],
     "tsan": ["./dev", "sanitize", "tsan"],
     "package": ["./dev", "package"],

@@ -168,13 +168,11 @@ TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
 
 // A synthetic trace: `steps` steps, each with a rejected, an accepted and a cut node.
 Json made_trace(int steps, const std::string& text) {
-  Json trace = {{"model", text},     {"weights", "bf16"},
-                {"kernels", "avx2"}, {"threads", 1},
-                {"method", text},    {"sources", {text, "second"}},
-                {"acceptance", ""},  {"temperature", 0},
-                {"top_k", 0},        {"top_p", 1},
-                {"min_p", 0},        {"seed", 0},
-                {"runs", {text}},    {"token_texts", {{"1", text}, {"2", "b"}}}};
+  Json trace = {{"model", text},    {"weights", "bf16"}, {"kernels", "avx2"},
+                {"threads", 1},     {"method", text},    {"sources", {text, "second"}},
+                {"acceptance", ""}, {"temperature", 0},  {"top_k", 0},
+                {"top_p", 1},       {"min_p", 0},        {"seed", 0},
+                {"device", "cuda"}, {"runs", {text}},    {"token_texts", {{"1", text}, {"2", "b"}}}};
   const Json nodes = {{"tokens", {1, 1, 2, 2}},
                       {"parents", {-1, 0, 0, 2}},
                       {"draft", {1, 0.5, 0.25, 0.125}},
@@ -185,19 +183,22 @@ Json made_trace(int steps, const std::string& text) {
   const Json committed = {
       {"tokens", {2, 1}}, {"origins", {"accepted", "bonus"}}, {"target", {0.7, 0.9}}, {"ranks", {1, -1}}};
   for (int i = 0; i < steps; ++i) {
-    trace["steps"].push_back({{"run", 0},
-                              {"step", i},
-                              {"start_ms", i},
-                              {"draft_ms", 0.25},
-                              {"verify_ms", 0.5},
-                              {"other_ms", 0.25},
-                              {"sequences", 1},
-                              {"rows", 3},
-                              {"prompt_rows", 0},
-                              {"context", 10 + 2 * i},
-                              {"draft_failed", false},
-                              {"nodes", nodes},
-                              {"committed", committed}});
+    trace["steps"].push_back(
+        {{"run", 0},
+         {"step", i},
+         {"start_ms", i},
+         {"draft_ms", 0.25},
+         {"verify_ms", 0.5},
+         {"other_ms", 0.25},
+         {"sequences", 1},
+         {"rows", 3},
+         {"prompt_rows", 0},
+         {"context", 10 + 2 * i},
+         {"device",
+          {{"lists", 2}, {"launches", 1}, {"bytes_to", 1500}, {"bytes_from", 64}, {"waited_ms", 0.4}}},
+         {"draft_failed", false},
+         {"nodes", nodes},
+         {"committed", committed}});
   }
   return trace;
 }
@@ -221,7 +222,7 @@ TEST_F(TracePageTest, ShowsHostileTextAsText) {
 TEST_F(TracePageTest, CountsByDepthDrafterLengthAndRank) {
   Json outcome = drive(trace_html(made_trace(3, "first")), kDefinitions + R"(
     const labels = [...document.querySelectorAll("#charts svg")].map((svg) => svg.getAttribute("aria-label"));
-    return {labels, nodes: nodes(), totals: text("totals"),
+    return {labels, nodes: nodes(), totals: text("totals"), facts: text("facts"), about: text("about"),
             causes: [...document.querySelectorAll("#tree .node")].map((node) => node.dataset.cause || "")};)");
   EXPECT_EQ(outcome["problems"], Json::array());
   EXPECT_EQ(outcome["labels"][0], "Acceptance by depth. depth 1: 50.0 % of 6");
@@ -231,6 +232,12 @@ TEST_F(TracePageTest, CountsByDepthDrafterLengthAndRank) {
   EXPECT_EQ(outcome["causes"], Json({"", "lost arg-max", "", "over budget", ""}));
   EXPECT_NE(outcome["totals"].get<std::string>().find("tokens per second2000.0"), std::string::npos);
   EXPECT_NE(outcome["totals"].get<std::string>().find("acceptance length2.00"), std::string::npos);
+  EXPECT_NE(outcome["totals"].get<std::string>().find("time waiting for the device40.0 %"),
+            std::string::npos);
+  EXPECT_NE(outcome["about"].get<std::string>().find("cuda device"), std::string::npos) << outcome["about"];
+  const std::string orders =
+      "to the device: 2 recorded lists, 1 single kernel, 1.5 KB there, 0.1 KB back, 0.4 ms waited for it";
+  EXPECT_NE(outcome["facts"].get<std::string>().find(orders), std::string::npos) << outcome["facts"];
 }
 
 TEST_F(TracePageTest, OneStepAndThousands) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "formats/hf/safetensors.h"
+#include "formats/json_file.h"
 #include "formats/quantized/quantization.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -363,7 +363,10 @@ void DeviceBackend::rotate_and_store(const Attention& attention, const RowPlaces
 }
 
 void DeviceBackend::attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) {
-  const Timer timer(*this, "attention", cost_of_attention(*attention.shape, attention.cache->shape(), rows));
+  const Timer timer(*this, "attention",
+                    profile_ == nullptr
+                        ? OperationCost{}
+                        : cost_of_attention(*attention.shape, attention.cache->shape(), rows));
   ops_.attend(attention, rows, y);
 }
 

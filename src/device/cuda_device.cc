@@ -110,7 +110,7 @@ void CudaDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
   if (bytes.empty()) return;
   enter();
   count_upload(bytes);
-  expect(driver_.upload(to, bytes.data(), bytes.size()), "cuMemcpyHtoD");
+  expect(uploads_.upload(bytes, to), "cuMemcpyHtoD");
 }
 
 void CudaDevice::download(DeviceAddress from, std::span<std::byte> bytes) {

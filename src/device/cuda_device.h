@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/cuda_driver.h"
+#include "device/cuda_upload_ring.h"
 #include "device/device.h"
 
 namespace outrider {
@@ -63,7 +64,11 @@ class CudaDevice final : public Device {
  private:
   CudaDevice(const CudaDriver& driver, std::string model, ComputeCapability capability,
              CudaDriver::Handle context)
-      : driver_(driver), model_(std::move(model)), capability_(capability), context_(context) {}
+      : driver_(driver),
+        model_(std::move(model)),
+        capability_(capability),
+        context_(context),
+        uploads_(driver_, *this) {}
 
   Status load_images(std::span<const CudaImage> images);
   // Ends the program with the driver's own words unless the call succeeded.
@@ -81,6 +86,7 @@ class CudaDevice final : public Device {
   ComputeCapability capability_;
   CudaDriver::Handle context_;
   std::vector<CudaDriver::Handle> modules_;
+  CudaUploadRing uploads_;
   std::mutex mutex_;  // of the next three
   std::map<std::string_view, CudaDriver::Handle> functions_;
   std::vector<CudaDriver::Handle> events_;  // a ring, once there are kKeptEvents

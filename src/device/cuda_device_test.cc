@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 #include <string>
 #include <vector>
@@ -43,6 +45,42 @@ TEST(CudaDevice, CopiesBytes) {
   std::fill_n(expected.begin() + 8, 8, std::byte{2});
   std::fill_n(expected.begin() + 40, 4, std::byte{2});
   EXPECT_EQ(bytes, expected);
+}
+
+// Bytes of any sizes, several times what the ring of uploads holds, while the memory that they came from
+// changes after each call.
+TEST(CudaDevice, UploadsLeaveThroughPinnedMemory) {
+  const auto device = open_fake();
+  constexpr size_t kSizes[] = {1, 1000, 77'777, 3 * CudaUploadRing::kSlotBytes + 5};
+  constexpr size_t kBytes = 3 * CudaUploadRing::kSlots * CudaUploadRing::kSlotBytes;
+  const DeviceBuffer memory(*device, int64_t{kBytes});
+  const auto byte_at = [](size_t i) { return static_cast<std::byte>(i * 2654435761U >> 24); };
+  std::vector<std::byte> bytes;
+  size_t calls = 0;
+  for (size_t begin = 0; begin < kBytes; begin += bytes.size(), ++calls) {
+    bytes.resize(std::min(kSizes[calls % std::size(kSizes)], kBytes - begin));
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(begin + i);
+    device->upload(bytes, memory.address() + begin);
+  }
+  EXPECT_FALSE(fake_cuda().started.empty());  // the host did not wait for the last ones
+  std::vector<std::byte> found(kBytes);
+  device->download(memory.address(), found);
+  size_t differing = 0;
+  for (size_t i = 0; i < kBytes; ++i) differing += found[i] != byte_at(i) ? 1 : 0;
+  EXPECT_EQ(differing, 0U);
+  EXPECT_EQ(fake_cuda().pinned, CudaUploadRing::kSlots * CudaUploadRing::kSlotBytes);
+}
+
+TEST(CudaDevice, UploadsNeedNoPinnedMemory) {
+  const auto device = open_fake();
+  fake_cuda().most_pinned = 1000;
+  const DeviceBuffer memory(*device, 8);
+  const std::vector<std::byte> bytes(8, std::byte{7});
+  device->upload(bytes, memory.address());
+  std::vector<std::byte> found(8);
+  device->download(memory.address(), found);
+  EXPECT_EQ(found, bytes);
+  EXPECT_EQ(fake_cuda().pinned, 0U);
 }
 
 TEST(CudaDevice, LaunchesKernelsByName) {

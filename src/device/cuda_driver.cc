@@ -54,6 +54,7 @@ Result<CudaDriver> open_cuda_driver(const char* library) {
   found.find(driver.allocate, "cuMemAlloc_v2");
   found.find(driver.release, "cuMemFree_v2");
   found.find(driver.upload, "cuMemcpyHtoD_v2");
+  found.find(driver.start_upload, "cuMemcpyHtoDAsync_v2");
   found.find(driver.download, "cuMemcpyDtoH_v2");
   found.find(driver.copy, "cuMemcpyDtoDAsync_v2");
   found.find(driver.fill, "cuMemsetD8Async");

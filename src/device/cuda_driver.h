@@ -31,6 +31,8 @@ struct CudaDriver {
   int (*allocate)(Address* address, size_t bytes) = nullptr;
   int (*release)(Address address) = nullptr;
   int (*upload)(Address to, const void* from, size_t bytes) = nullptr;
+  // Takes the bytes, which are pinned, after all calls before; they stay until then.
+  int (*start_upload)(Address to, const void* from, size_t bytes, Handle stream) = nullptr;
   int (*download)(void* to, Address from, size_t bytes) = nullptr;
   int (*copy)(Address to, Address from, size_t bytes, Handle stream) = nullptr;
   int (*fill)(Address to, unsigned char value, size_t bytes, Handle stream) = nullptr;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +29,9 @@ struct FakeCuda {
   // The kernel of that name without "outrider_"; null: the code has none.
   std::function<const DeviceKernel*(std::string_view)> kernel = [](std::string_view) { return nullptr; };
 
-  size_t allocated = 0;
+  size_t allocated = 0;  // of the device
+  size_t pinned = 0;     // of this machine
+  size_t most_pinned = std::numeric_limits<size_t>::max();
   std::map<CudaDriver::Address, size_t> allocations = {};
   std::vector<const void*> images = {};  // that were loaded
   std::vector<LaunchShape> launches = {};
@@ -37,6 +40,14 @@ struct FakeCuda {
   std::vector<int> opened = {};  // numbers of devices
   std::deque<int> events = {};   // that were created: the record that each had last
   int records = 0;               // of events, half a millisecond apart
+  // Copies from pinned memory take place as late as they may.
+  struct StartedUpload {
+    CudaDriver::Address to;
+    const void* from;
+    size_t bytes;
+    int records;  // before it
+  };
+  std::deque<StartedUpload> started = {};
 
   // A graph is a list of nodes, of which each follows the one before it.
   struct Graph;
@@ -63,6 +74,13 @@ namespace fake {
 
 constexpr int kInvalid = 1;
 
+// Completes uploads that were started before that record.
+inline void complete_uploads(int record = std::numeric_limits<int>::max()) {
+  std::deque<FakeCuda::StartedUpload>& started = fake_cuda().started;
+  for (; !started.empty() && started.front().records < record; started.pop_front())
+    std::memcpy(reinterpret_cast<void*>(started.front().to), started.front().from, started.front().bytes);
+}
+
 inline int allocate(CudaDriver::Address* address, size_t bytes) {
   FakeCuda& cuda = fake_cuda();
   if (cuda.allocated + bytes > cuda.memory) return kCudaOutOfMemory;
@@ -74,6 +92,7 @@ inline int allocate(CudaDriver::Address* address, size_t bytes) {
 }
 
 inline int release(CudaDriver::Address address) {
+  complete_uploads();
   FakeCuda& cuda = fake_cuda();
   const auto found = cuda.allocations.find(address);
   if (found == cuda.allocations.end()) return kInvalid;
@@ -85,6 +104,7 @@ inline int release(CudaDriver::Address address) {
 
 inline int launch(CudaDriver::Handle function, unsigned blocks, unsigned, unsigned, unsigned threads,
                   unsigned, unsigned, unsigned shared_bytes, CudaDriver::Handle, void** arguments, void**) {
+  complete_uploads();
   const auto& kernel = *static_cast<const DeviceKernel*>(function);
   const LaunchShape shape{.blocks = static_cast<int>(blocks),
                           .warps = static_cast<int>(threads / 32),
@@ -200,9 +220,31 @@ inline void add_graph_functions(CudaDriver& driver) {
     return to.swap(from), 0;
   };
   driver.launch_graph = [](CudaDriver::Handle ready, CudaDriver::Handle) {
+    complete_uploads();
     return run_graph(*static_cast<const FakeCuda::Graph*>(ready));
   };
   driver.destroy_ready_graph = [](CudaDriver::Handle) { return --fake_cuda().graphs, 0; };
+}
+
+inline void add_pinned_functions(CudaDriver& driver) {
+  driver.allocate_host = [](void** memory, size_t bytes, unsigned flags) {
+    if (flags != kCudaMappedMemory) return kInvalid;
+    if (fake_cuda().pinned + bytes > fake_cuda().most_pinned) return kCudaOutOfMemory;
+    fake_cuda().pinned += bytes;
+    *memory = operator new(bytes, std::align_val_t(256));
+    fake_cuda().allocations[reinterpret_cast<CudaDriver::Address>(*memory)] = bytes;
+    return 0;
+  };
+  driver.device_address = [](CudaDriver::Address* address, void* memory, unsigned) {
+    return *address = reinterpret_cast<CudaDriver::Address>(memory), 0;
+  };
+  driver.release_host = [](void* memory) {
+    const auto found = fake_cuda().allocations.find(reinterpret_cast<CudaDriver::Address>(memory));
+    if (found == fake_cuda().allocations.end()) return kInvalid;
+    fake_cuda().pinned -= found->second;
+    fake_cuda().allocations.erase(found);
+    return operator delete(memory, std::align_val_t(256)), 0;
+  };
 }
 
 inline int get_function(CudaDriver::Handle* function, CudaDriver::Handle module, const char* name) {
@@ -227,6 +269,28 @@ inline int load_module(CudaDriver::Handle* module, const void* image) {
   return 0;
 }
 
+inline void add_copy_functions(CudaDriver& driver) {
+  driver.upload = [](CudaDriver::Address to, const void* from, size_t bytes) {
+    complete_uploads();
+    return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+  };
+  driver.start_upload = [](CudaDriver::Address to, const void* from, size_t bytes, CudaDriver::Handle) {
+    return fake_cuda().started.push_back({to, from, bytes, fake_cuda().records}), 0;
+  };
+  driver.download = [](void* to, CudaDriver::Address from, size_t bytes) {
+    complete_uploads();
+    return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), 0;
+  };
+  driver.copy = [](CudaDriver::Address to, CudaDriver::Address from, size_t bytes, CudaDriver::Handle) {
+    complete_uploads();
+    return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes), 0;
+  };
+  driver.fill = [](CudaDriver::Address to, unsigned char value, size_t bytes, CudaDriver::Handle) {
+    complete_uploads();
+    return std::memset(reinterpret_cast<void*>(to), value, bytes), 0;
+  };
+}
+
 inline void add_event_functions(CudaDriver& driver) {
   driver.create_event = [](CudaDriver::Handle* event, unsigned) {
     return *event = &fake_cuda().events.emplace_back(0), 0;
@@ -234,7 +298,9 @@ inline void add_event_functions(CudaDriver& driver) {
   driver.record_event = [](CudaDriver::Handle event, CudaDriver::Handle) {
     return *static_cast<int*>(event) = ++fake_cuda().records, 0;
   };
-  driver.wait_for_event = [](CudaDriver::Handle) { return 0; };
+  driver.wait_for_event = [](CudaDriver::Handle event) {
+    return complete_uploads(*static_cast<int*>(event)), 0;
+  };
   driver.elapsed_ms = [](float* ms, CudaDriver::Handle from, CudaDriver::Handle to) {
     const int records = *static_cast<int*>(to) - *static_cast<int*>(from);
     return *ms = 0.5F * static_cast<float>(records), 0;
@@ -267,22 +333,11 @@ inline CudaDriver fake_cuda_driver() {
     ++fake_cuda().contexts_set;
     return context == &fake_cuda() ? 0 : fake::kInvalid;
   };
-  driver.synchronize = [] { return 0; };
+  driver.synchronize = [] { return fake::complete_uploads(), 0; };
   driver.memory_info = fake::memory_info;
   driver.allocate = fake::allocate;
   driver.release = fake::release;
-  driver.upload = [](CudaDriver::Address to, const void* from, size_t bytes) {
-    return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
-  };
-  driver.download = [](void* to, CudaDriver::Address from, size_t bytes) {
-    return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), 0;
-  };
-  driver.copy = [](CudaDriver::Address to, CudaDriver::Address from, size_t bytes, CudaDriver::Handle) {
-    return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes), 0;
-  };
-  driver.fill = [](CudaDriver::Address to, unsigned char value, size_t bytes, CudaDriver::Handle) {
-    return std::memset(reinterpret_cast<void*>(to), value, bytes), 0;
-  };
+  fake::add_copy_functions(driver);
   driver.load_module = fake::load_module;
   driver.get_function = fake::get_function;
   driver.set_function_attribute = [](CudaDriver::Handle, int attribute, int value) {
@@ -291,17 +346,7 @@ inline CudaDriver fake_cuda_driver() {
   };
   driver.launch = fake::launch;
   fake::add_event_functions(driver);
-  driver.allocate_host = [](void** memory, size_t bytes, unsigned flags) {
-    CudaDriver::Address address = 0;
-    const int code = flags == kCudaMappedMemory ? fake::allocate(&address, bytes) : fake::kInvalid;
-    return *memory = reinterpret_cast<void*>(address), code;
-  };
-  driver.device_address = [](CudaDriver::Address* address, void* memory, unsigned) {
-    return *address = reinterpret_cast<CudaDriver::Address>(memory), 0;
-  };
-  driver.release_host = [](void* memory) {
-    return fake::release(reinterpret_cast<CudaDriver::Address>(memory));
-  };
+  fake::add_pinned_functions(driver);
   fake::add_graph_functions(driver);
   return driver;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_kernels/products/device_matrix.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "base/check.h"
@@ -35,81 +37,83 @@ class PackedPanel {
     std::memcpy(&unit, panel_, sizeof(unit));
     return unit;
   }
-  uint16_t scale(int64_t group, int64_t feature) const { return half(group, feature, 0); }
-  uint16_t min(int64_t group, int64_t feature) const { return half(group, feature, 1); }
-  // The code of input i, as the lowest bits of a byte.
-  uint32_t code(int64_t i, int64_t feature) const {
-    const int64_t group = i / type_.group, place = i % type_.group;
-    const std::byte* codes = block(group) + plane_bytes() * (type_.has_min ? 2 : 1) +
-                             group % groups() * (type_.group * kPanelFeatures * type_.bits / 8);
-    if (type_.bits == 8) return byte(codes, place, feature);
-    const int64_t half = type_.group / 2;
-    const uint32_t both = byte(codes, place % half, feature);
-    return place < half ? both & 15 : both >> 4;
+  // Copies the scales of all groups, 16 each; plane 1 has the mins.
+  void read_scales(int64_t plane, std::span<uint16_t> out) const {
+    const int64_t of_block = plane_bytes() / static_cast<int64_t>(sizeof(uint16_t));
+    for (int64_t i = 0; i < std::ssize(out); i += of_block) {
+      const std::byte* begin = block(i / of_block) + plane * plane_bytes();
+      std::memcpy(&out[static_cast<size_t>(i)], begin,
+                  static_cast<size_t>(std::min(of_block, std::ssize(out) - i)) * sizeof(uint16_t));
+    }
+  }
+  // The codes of a chunk. Those of four inputs and a feature are a word: [four inputs][16] words.
+  const std::byte* codes(int64_t chunk) const {
+    const int64_t input = chunk * kChunk;
+    return block(input / kCodeBlock) + plane_bytes() * (type_.has_min ? 2 : 1) +
+           input % kCodeBlock * kPanelFeatures * type_.bits / 8;
   }
 
  private:
-  int64_t groups() const { return kCodeBlock / type_.group; }  // of a block
-  int64_t plane_bytes() const { return groups() * kPanelFeatures * 2; }
-  const std::byte* block(int64_t group) const {
-    return panel_ + kPanelHeader + group / groups() * code_block_bytes(type_);
+  // Scales of a block.
+  int64_t plane_bytes() const {
+    return kCodeBlock / type_.group * kPanelFeatures * int64_t{sizeof(uint16_t)};
   }
-  static uint32_t byte(const std::byte* codes, int64_t i, int64_t feature) {
-    return std::to_integer<uint32_t>(codes[i / 4 * kPanelFeatures * 4 + feature * 4 + i % 4]);
-  }
-  uint16_t half(int64_t group, int64_t feature, int64_t plane) const {
-    uint16_t bits;
-    std::memcpy(&bits,
-                block(group) + plane * plane_bytes() + (group % groups() * kPanelFeatures + feature) * 2,
-                sizeof(bits));
-    return bits;
+  const std::byte* block(int64_t index) const {
+    return panel_ + kPanelHeader + index * code_block_bytes(type_);
   }
 
   const std::byte* panel_;
   const CodeType& type_;
 };
 
-// Four codes from input i on, `shift` bits up in each byte.
-uint32_t word_of(const PackedPanel& panel, int64_t i, int64_t feature, int shift) {
-  uint32_t word = 0;
-  for (int byte = 0; byte < 4; ++byte) word |= panel.code(i + byte, feature) << (8 * byte + shift);
+uint32_t word_at(const std::byte* words, int64_t quad, int64_t feature) {
+  uint32_t word;
+  std::memcpy(&word, words + (quad * kPanelFeatures + feature) * int64_t{sizeof(word)}, sizeof(word));
   return word;
 }
 
-// The four words of a lane, see GroupedWeights; chunk is the first of the tile.
-void put_lane(const PackedPanel& panel, const CodeType& type, int64_t chunk, int64_t k, int lane,
-              int32_t* words) {
-  const int feature = lane / 4, first = lane % 4 * 4;
-  for (int w = 0; w < 4; ++w) {
-    if (type.bits == 8) {
-      words[w] =
-          static_cast<int32_t>(word_of(panel, chunk * kChunk + w / 2 * 16 + first, feature + w % 2 * 8, 0));
-      continue;
-    }
-    const int64_t begin = (chunk + w / 2) * kChunk + first;
-    if (begin >= k) continue;  // the last tile has one chunk
-    const uint32_t low = word_of(panel, begin, feature + w % 2 * 8, 0);
-    words[w] = static_cast<int32_t>(low | word_of(panel, begin + 16, feature + w % 2 * 8, 4));
+// The codes of inputs 4t to 4t + 3 of a chunk, and of the inputs 16 after them in the high nibbles. A group
+// of 32 has them so; a group of 16 has inputs that are eight apart in a byte.
+uint32_t nibbles_of(const std::byte* codes, const CodeType& type, int64_t t, int64_t feature) {
+  if (type.group == kChunk) return word_at(codes, t, feature);
+  constexpr uint32_t kLow = 0x0F0F0F0F;
+  const int shift = t < 2 ? 0 : 4;
+  const uint32_t first = word_at(codes, t % 2, feature) >> shift & kLow;
+  return first | (word_at(codes, 2 + t % 2, feature) >> shift & kLow) << 4;
+}
+
+// The two words of a chunk of 4-bit codes that each lane has, see GroupedWeights.
+void put_nibbles(const std::byte* codes, const CodeType& type, int32_t* lanes) {
+  for (int64_t lane = 0; lane < simt::kWarp; ++lane) {
+    for (int64_t f = 0; f < 2; ++f)
+      lanes[lane * 4 + f] = static_cast<int32_t>(nibbles_of(codes, type, lane % 4, lane / 4 + f * 8));
+  }
+}
+
+// The four words of a chunk of 8-bit codes.
+void put_bytes(const std::byte* codes, int32_t* lanes) {
+  for (int64_t lane = 0; lane < simt::kWarp; ++lane) {
+    for (int64_t w = 0; w < 4; ++w)
+      lanes[lane * 4 + w] = static_cast<int32_t>(word_at(codes, w / 2 * 4 + lane % 4, lane / 4 + w % 2 * 8));
   }
 }
 
 void put_panel(const PackedPanel& panel, const CodeType& type, int64_t index, DeviceMatrix& out) {
-  const int64_t groups = out.k / type.group;
-  for (int64_t g = 0; g < groups; ++g) {
-    for (int f = 0; f < kPanelFeatures; ++f) {
-      const auto place = static_cast<size_t>((index * groups + g) * kPanelFeatures + f);
-      out.scales[place] = panel.scale(g, f);
-      if (type.has_min) out.mins[place] = panel.min(g, f);
-    }
-  }
-  const int64_t chunks_of_tile = type.bits == 4 ? 2 : 1;
-  const int64_t tiles = (out.k / kChunk + chunks_of_tile - 1) / chunks_of_tile;
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    int32_t* words = out.codes.data() + (index * tiles + tile) * kTileWords;
-    for (int lane = 0; lane < simt::kWarp; ++lane)
-      put_lane(panel, type, tile * chunks_of_tile, out.k, lane, words + lane * 4);
-  }
+  const int64_t scales = out.k / type.group * kPanelFeatures, chunks = out.k / kChunk;
+  const auto of_panel = [&](std::vector<uint16_t>& all) {
+    return std::span(all).subspan(static_cast<size_t>(index * scales), static_cast<size_t>(scales));
+  };
+  panel.read_scales(0, of_panel(out.scales));
+  if (type.has_min) panel.read_scales(1, of_panel(out.mins));
   out.units[static_cast<size_t>(index)] = panel.unit();
+  const int64_t chunks_of_tile = type.bits == 4 ? 2 : 1;
+  const int64_t tiles = (chunks + chunks_of_tile - 1) / chunks_of_tile;
+  int32_t* words = out.codes.data() + index * tiles * kTileWords;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    int32_t* tile = words + chunk / chunks_of_tile * kTileWords;
+    type.bits == 4 ? put_nibbles(panel.codes(chunk), type, tile + chunk % 2 * 2)
+                   : put_bytes(panel.codes(chunk), tile);
+  }
 }
 
 template <typename T>
@@ -117,7 +121,16 @@ simt::Weights<T> weights_of(const std::vector<T>& numbers) {
   return {numbers.empty() ? nullptr : numbers.data(), std::ssize(numbers)};
 }
 
-DeviceMatrix grouped_matrix(const PackedMatrix& packed) {
+template <typename Job>
+void for_panels(ThreadPool* pool, int64_t panels, const Job& job) {
+  const auto run = [&](Worker worker) {
+    const Range own = share_of(worker, panels);
+    for (int64_t panel = own.begin; panel < own.end; ++panel) job(panel);
+  };
+  pool == nullptr ? run(Worker()) : pool->run(run);
+}
+
+DeviceMatrix grouped_matrix(const PackedMatrix& packed, ThreadPool* pool) {
   const CodeType type = code_type(packed.dtype);
   const int64_t panels = packed.panel_count(), chunks = packed.k / kChunk;
   const int64_t tiles = type.bits == 4 ? (chunks + 1) / 2 : chunks;
@@ -127,18 +140,19 @@ DeviceMatrix grouped_matrix(const PackedMatrix& packed) {
   if (type.has_min) out.mins.resize(out.scales.size());
   out.units.resize(static_cast<size_t>(panels));
   if (type.bits == 4) std::memcpy(out.numbers, nibble_numbers(type.values), sizeof(out.numbers));
-  for (int64_t panel = 0; panel < panels; ++panel)
+  for_panels(pool, panels, [&](int64_t panel) {
     put_panel(PackedPanel(packed.data.data() + panel * packed.panel_bytes, type), type, panel, out);
+  });
   return out;
 }
 
 // A panel has its scales, then [four inputs][16][4] codes.
-DeviceMatrix channel_matrix(const PackedMatrix& packed) {
+DeviceMatrix channel_matrix(const PackedMatrix& packed, ThreadPool* pool) {
   const int64_t panels = packed.panel_count(), chunks = (packed.k + kChunk - 1) / kChunk;
   DeviceMatrix out{.form = WeightForm::kChannels, .n = packed.n, .k = packed.k};
   out.codes.resize(static_cast<size_t>(panels * chunks * kTileWords));
   out.units.resize(static_cast<size_t>(panels * kPanelFeatures));
-  for (int64_t panel = 0; panel < panels; ++panel) {
+  for_panels(pool, panels, [&](int64_t panel) {
     const std::byte* from = packed.data.data() + panel * packed.panel_bytes;
     std::memcpy(&out.units[static_cast<size_t>(panel * kPanelFeatures)], from,
                 kPanelFeatures * sizeof(float));
@@ -148,7 +162,7 @@ DeviceMatrix channel_matrix(const PackedMatrix& packed) {
       const int64_t input = chunk * 8 + word / 2 * 4 + lane % 4, feature = lane / 4 + word % 2 * 8;
       std::memcpy(&words[i], from + kPanelHeader + (input * kPanelFeatures + feature) * 4, sizeof(int32_t));
     }
-  }
+  });
   return out;
 }
 
@@ -181,13 +195,13 @@ simt::ChannelWeights DeviceMatrix::channels() const {
           .k = static_cast<int>(k)};
 }
 
-Result<DeviceMatrix> device_matrix(const PackedMatrix& packed) {
+Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool) {
   switch (packed.layout) {
     case WeightLayout::kDotNibbles:
     case WeightLayout::kDotBytes:
-      return grouped_matrix(packed);
+      return grouped_matrix(packed, pool);
     case WeightLayout::kChannels:
-      return channel_matrix(packed);
+      return channel_matrix(packed, pool);
     case WeightLayout::kPanels:
       return plain_matrix(packed);
     default:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "device_kernels/products/channel_products.h"
 #include "device_kernels/products/float_products.h"
 #include "device_kernels/products/group_codes.h"
@@ -50,8 +51,9 @@ struct DeviceMatrix {
   }
 };
 
-// The numbers of a matrix that a table packed for vectors, rounded as there. Error: another layout.
-Result<DeviceMatrix> device_matrix(const PackedMatrix& packed);
+// The numbers of a matrix that a table packed for vectors, rounded as there. Null: this thread works alone.
+// Error: another layout.
+Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool = nullptr);
 
 // Bytes of a matrix [n, k] of that type in the memory of a device.
 int64_t device_matrix_bytes(DType dtype, int64_t n, int64_t k);

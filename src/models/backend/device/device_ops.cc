@@ -26,10 +26,10 @@ std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<
 
 }  // namespace
 
-DeviceOps::DeviceOps(Device& device, ShardExchange* exchange)
+DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool)
     : launcher_(device),
       exchange_(exchange),
-      weights_(device),
+      weights_(device, pool),
       codes_(device),
       scales_(device),
       sums_(device),

@@ -61,9 +61,9 @@ struct RecordedRows {
 // The operations of a layer as launches of kernels. Rows are places on the device.
 class DeviceOps {
  public:
-  // exchange: with the other ranks of the network, through this machine's memory; null: there are none. Both
-  // must outlive it.
-  explicit DeviceOps(Device& device, ShardExchange* exchange = nullptr);
+  // exchange: with the other ranks of the network, through this machine's memory; null: there are none.
+  // pool: see DeviceWeights. All must outlive it.
+  explicit DeviceOps(Device& device, ShardExchange* exchange = nullptr, ThreadPool* pool = nullptr);
 
   // From now on launches go to the end of the list, for these rows; null: they run at once.
   void record(const RecordedRows* rows, DeviceList* list);

@@ -41,7 +41,8 @@ struct UploadedTable {
 // first wanted. Weights do not move while the object lives.
 class DeviceWeights {
  public:
-  explicit DeviceWeights(Device& device) : device_(device) {}
+  // pool: threads that pack; null: the caller packs.
+  DeviceWeights(Device& device, ThreadPool* pool) : device_(device), pool_(pool) {}
 
   // Throws std::bad_alloc when the device has no room. Precondition: the matrix is packed for vectors.
   const UploadedMatrix& matrix(const PackedMatrix& packed);
@@ -61,6 +62,7 @@ class DeviceWeights {
   UploadedTable upload_stored(const PackedMatrix& table);
 
   Device& device_;
+  ThreadPool* pool_;
   std::vector<DeviceBuffer> memory_;
   std::map<const void*, UploadedMatrix> matrices_;
   std::map<const void*, UploadedStack> stacks_;

@@ -61,7 +61,8 @@ int64_t state_bytes(const ModelConfig& config, int64_t layer) {
 }
 
 // The rows of a prompt with a full batch; drafts have a few more.
-int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int64_t widest) {
+int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int64_t context,
+                      int64_t widest) {
   constexpr int64_t kDrafted = 64;
   const ModelConfig& config = target.config;
   const int64_t wanted = options.max_batch + kDrafted;
@@ -69,8 +70,9 @@ int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int
   const int64_t of_row = 6 * config.hidden_size + 4 * widest;  // the stream, and products on their way
   // Choosers of tokens, of steps on the device and of host steps, keep the likeliest tokens of a row.
   constexpr int64_t kChoiceRows = kMostListedRows + kMostChosenRows, kOfToken = sizeof(int) + sizeof(double);
-  return (rows * of_row + wanted * config.vocab_size) * static_cast<int64_t>(sizeof(float)) +
-         kChoiceRows * config.vocab_size * kOfToken;
+  const int64_t pages = options.max_batch * (context / options.page_size + 1);
+  const int64_t words = rows * of_row + wanted * config.vocab_size + listed_words(pages);
+  return words * static_cast<int64_t>(sizeof(float)) + kChoiceRows * config.vocab_size * kOfToken;
 }
 
 TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) {
@@ -100,7 +102,7 @@ TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) 
         needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type), i) +
         options.max_batch * state_bytes(config, i);
   }
-  needs.scratch = scratch_bytes(options, target, widest);
+  needs.scratch = scratch_bytes(options, target, needs.context, widest);
   return needs;
 }
 

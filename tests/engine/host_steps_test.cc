@@ -6,7 +6,10 @@
 #include <bit>
 #include <set>
 
+#include "device/emulated_device.h"
+#include "formats/model_file.h"
 #include "models/backend/device/make_backends.h"
+#include "open/device_placement.h"
 #include "tests/lossless/lossless.h"
 
 namespace outrider {
@@ -64,6 +67,36 @@ TEST(HostSteps, OrderTwoListsAndReadTokens) {
   sampling.temperature = 0.8;
   sampling.seed = 3;
   expect_few_orders(sampling);
+}
+
+// What `inspect` says that the target needs on a device is what it takes there.
+TEST(HostSteps, TakeTheMemoryThatIsPlanned) {
+  if (!select_device_kernels().ok())
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  EngineOptions options;
+  options.model = default_target();
+  options.device = ComputeDevice::kEmulated;
+  options.threads = 1;
+  options.context = 256;
+  options.max_batch = 4;
+  options.kv_pages = options.context / options.page_size + 5;  // of one sequence and its drafts
+  options.speculation.decoding_type = Method::kNGram;
+  const auto file = open_model(options.model);
+  ASSERT_TRUE(file.ok());
+  const int64_t planned = device_needs(options, *file).bytes();
+  const auto& device = dynamic_cast<const EmulatedDevice&>(emulated_device(0));
+  const int64_t before = device.allocated_bytes();
+  const auto engine = open_engine(options);
+  for (const char* text : {"one two three one two three", "red green blue red green blue red"}) {
+    Request request{.prompt = engine->tokenize(text)};
+    request.max_tokens = 60;
+    ASSERT_TRUE(engine->submit(request).ok());
+  }
+  while (engine->step()) {
+  }
+  const int64_t taken = device.allocated_bytes() - before;
+  EXPECT_LE(taken, planned);
+  EXPECT_GE(taken, planned * 7 / 10);
 }
 
 }  // namespace

@@ -30,9 +30,8 @@ struct Run {
   double ms = 0;       // duration of these steps
   double draft_ms = 0;
   SpeculationStats stats;
-  int64_t steps = 0;                        // of the engine, those that were not timed included
-  double all_ms = 0;                        // that these took
-  std::optional<DeviceOrders> device = {};  // in all of them
+  int64_t steps = 0;                        // of the engine in this time
+  std::optional<DeviceOrders> device = {};  // in these steps
 };
 
 size_t requests_for(int concurrency) {
@@ -72,12 +71,11 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
     if (!is_full) continue;
     run.tokens = tokens;
     run.ms = now_ms() - start;
-    run.draft_ms = engine.status().speculation.draft_ms - before.speculation.draft_ms;
+    const EngineStatus after = engine.status();
+    run.draft_ms = after.speculation.draft_ms - before.speculation.draft_ms;
+    run.steps = after.steps - before.steps;
+    if (after.device) run.device = *after.device - *before.device;
   }
-  const EngineStatus after = engine.status();
-  run.all_ms = now_ms() - start;
-  run.steps = after.steps - before.steps;
-  if (after.device) run.device = *after.device - *before.device;
   return run;
 }
 
@@ -119,7 +117,7 @@ Status measure_round(Engine& engine, std::vector<Request> requests, int64_t roun
   into.stats.accepted += runs[1].stats.accepted;
   into.stats.committed += runs[1].stats.committed;
   into.steps += runs[1].steps;
-  into.ms += runs[1].all_ms;
+  into.ms += runs[1].ms;
   if (runs[1].device) into.device = into.device.value_or(DeviceOrders()) + *runs[1].device;
   return {};
 }

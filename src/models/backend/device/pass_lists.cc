@@ -57,10 +57,10 @@ PassLists::Layout::Layout(const Key& key, const RepeatedPass& pass) {
   lists = end;
 }
 
-PassLists::Recorded::Recorded(Device& device, const RepeatedPass& pass, const Key& of, int64_t list_words)
-    : key(of), at(of, pass), words(device, at.lists + list_words) {
-  const auto view = [this](int64_t begin, int64_t count) {
-    return simt::Rows<const int>{words.rows().data + begin, count};
+PassLists::Recorded::Recorded(simt::Rows<const int> words, const RepeatedPass& pass, const Key& of)
+    : key(of), at(of, pass) {
+  const auto view = [&](int64_t begin, int64_t count) {
+    return simt::Rows<const int>{words.data + begin, count};
   };
   const auto list = [&](int64_t begin, int64_t count) {
     return simt::List<int>{view(begin, count).data, count};
@@ -73,8 +73,8 @@ PassLists::Recorded::Recorded(Device& device, const RepeatedPass& pass, const Ke
           .positions = view(at.positions, key.rows),
           .slots = list(at.slots, key.rows),
           .entries = list(at.entries, key.rows * simt::RowEntries::kNumbers),
-          .pages = list(at.lists, list_words),
-          .tails = list(at.lists, list_words),
+          .pages = list(at.lists, words.count - at.lists),
+          .tails = list(at.lists, words.count - at.lists),
           .wanted = lists_wanted ? view(at.wanted, key.wanted) : simt::Rows<const int>{},
           .wanted_entries = list(at.wanted_entries, key.wanted * simt::RowEntries::kNumbers),
           .query_factors = floats(at.factors, pass.query_factors.empty() ? 0 : key.rows)};
@@ -101,18 +101,23 @@ PassLists::Key PassLists::key_of(const RepeatedPass& pass) {
   return key;
 }
 
+void PassLists::reserve_words(const RepeatedPass& pass, int64_t count) {
+  if (read_words_ != nullptr && count <= read_words_->count()) return;
+  const int64_t usual = listed_words(pass.cache.shape().page_count);
+  const int64_t grown = read_words_ == nullptr ? 0 : 2 * count;
+  lists_.clear();
+  read_words_.reset();  // before the new ones take their place
+  read_words_ = std::make_unique<DeviceNumbers<int>>(ops_.device(), std::max({usual, count, grown}));
+}
+
 PassLists::Recorded& PassLists::list_of(const RepeatedPass& pass, int64_t list_words) {
   const Key key = key_of(pass);
-  auto found = std::ranges::find(lists_, key, &Recorded::key);
-  if (found != lists_.end() && found->at.lists + list_words > found->words.count()) {
-    lists_.erase(found);
-    found = lists_.end();
-  }
+  reserve_words(pass, Layout(key, pass).lists + list_words);
+  const auto found = std::ranges::find(lists_, key, &Recorded::key);
   if (found == lists_.end()) {
     if (lists_.size() == kMostLists) lists_.pop_back();
-    // The longest texts, unless a window has left pages behind. A tail has a row of its tree at each place.
-    const int64_t usual = key.rows * (pass.cache.shape().page_count + key.rows);
-    lists_.emplace_front(ops_.device(), pass, key, std::max(usual, 2 * list_words));
+    const simt::Rows<int> words = read_words_->rows();
+    lists_.emplace_front(simt::Rows<const int>{words.data, words.count}, pass, key);
   } else {
     lists_.splice(lists_.begin(), lists_, found);
   }
@@ -189,7 +194,7 @@ void PassLists::run(const RepeatedPass& pass) {
       return pass.operations(pass.batch);
     }
   }
-  recorded.words.write(words_);
+  read_words_->write(words_);
   recorded.list->run();
 }
 

@@ -48,15 +48,16 @@ class PassLists {
     int64_t lists;
   };
   struct Recorded {
-    Recorded(Device& device, const RepeatedPass& pass, const Key& key, int64_t list_words);
+    Recorded(simt::Rows<const int> words, const RepeatedPass& pass, const Key& key);
     Key key;
     Layout at;
-    DeviceNumbers<int> words;
     RecordedRows rows;
     std::unique_ptr<LoadedList> list = nullptr;
     int64_t moves = -1;  // of `ops` when it was recorded
   };
   static Key key_of(const RepeatedPass& pass);
+  // Makes room for the words of a pass. Where there was too little, lists that named the old words go.
+  void reserve_words(const RepeatedPass& pass, int64_t count);
   // The list for such a pass, first in lists_, with room for so many pages and tails.
   Recorded& list_of(const RepeatedPass& pass, int64_t list_words);
   void write(const RepeatedPass& pass, const AttendedLists& lists, const Recorded& recorded);
@@ -66,7 +67,8 @@ class PassLists {
 
   DeviceOps& ops_;
   std::string problem_;
-  std::list<Recorded> lists_;  // the last used ones first
+  std::unique_ptr<DeviceNumbers<int>> read_words_;  // by the list that runs; every pass writes them anew
+  std::list<Recorded> lists_;                       // the last used ones first
   std::vector<AttentionRow> rows_;
   std::vector<int> words_;
 };

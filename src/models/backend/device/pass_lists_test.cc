@@ -141,6 +141,18 @@ TEST(PassLists, HaveTheBitsOfThisMachine) {
   expect_bits_of_lists("llama", {.layers = {1}, .final_norm = true});
 }
 
+// All lists read the same words, so that more lists need no more memory of the device.
+TEST(PassLists, ShareTheWordsThatTheyRead) {
+  if (table_for_lists() == nullptr)
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  EmulatedDevice device({});
+  Runner runner("llama", &device);
+  runner.run({{.sequence = 0, .count = 40}}, 1);  // scratch for the most rows
+  const int64_t before = device.allocated_bytes();
+  for (const int count : {1, 2, 3, 5, 9}) runner.run({{.sequence = 1, .count = count}}, 2);
+  EXPECT_EQ(device.allocated_bytes(), before);
+}
+
 // After the first pass of its bucket a pass is one copy of small lists and one list, and what is read of it.
 TEST(PassLists, LaterPassesOfABucketAreOneCopyAndOneList) {
   if (table_for_lists() == nullptr)

@@ -22,6 +22,7 @@ OUTRIDER_EMBED_LIST(product);
 OUTRIDER_EMBED_LIST(block);
 OUTRIDER_EMBED_LIST(attention);
 OUTRIDER_EMBED_LIST(choice);
+OUTRIDER_EMBED_LIST(tensor);
 OUTRIDER_EMBED_LIST(loop);
 
 namespace outrider {
@@ -31,7 +32,8 @@ const int kCudaVersion = OUTRIDER_CUDA_VERSION;
 std::span<const CudaImage> cuda_images() {
   static const CudaImage images[] = {OUTRIDER_IMAGES(row, false),    OUTRIDER_IMAGES(product, false),
                                      OUTRIDER_IMAGES(block, false),  OUTRIDER_IMAGES(attention, false),
-                                     OUTRIDER_IMAGES(choice, false), OUTRIDER_IMAGES(loop, true)};
+                                     OUTRIDER_IMAGES(choice, false), OUTRIDER_IMAGES(tensor, false),
+                                     OUTRIDER_IMAGES(loop, true)};
   return images;
 }
 

@@ -15,6 +15,7 @@ struct EmulatedKernels {
   const simt::EmulatedKernel* blocks;
   const simt::EmulatedKernel* attention;
   const simt::EmulatedKernel* choice;
+  const simt::EmulatedKernel* tensor;
 };
 
 const simt::EmulatedKernel* plain_row_kernels();
@@ -22,16 +23,19 @@ const simt::EmulatedKernel* plain_product_kernels();
 const simt::EmulatedKernel* plain_block_kernels();
 const simt::EmulatedKernel* plain_attention_kernels();
 const simt::EmulatedKernel* plain_choice_kernels();
+const simt::EmulatedKernel* plain_tensor_kernels();
 const simt::EmulatedKernel* avx2_row_kernels();
 const simt::EmulatedKernel* avx2_product_kernels();
 const simt::EmulatedKernel* avx2_block_kernels();
 const simt::EmulatedKernel* avx2_attention_kernels();
 const simt::EmulatedKernel* avx2_choice_kernels();
+const simt::EmulatedKernel* avx2_tensor_kernels();
 const simt::EmulatedKernel* avx512_row_kernels();
 const simt::EmulatedKernel* avx512_product_kernels();
 const simt::EmulatedKernel* avx512_block_kernels();
 const simt::EmulatedKernel* avx512_attention_kernels();
 const simt::EmulatedKernel* avx512_choice_kernels();
+const simt::EmulatedKernel* avx512_tensor_kernels();
 
 // The kernels that this processor runs, fastest last.
 std::vector<EmulatedKernels> all_emulated_kernels();

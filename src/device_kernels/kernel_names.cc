@@ -14,7 +14,7 @@ std::string emulate_launch(const DeviceKernel& kernel, const void* args, const L
 constexpr DeviceKernel kKernels[] = {
     OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_PRODUCT_KERNELS(OUTRIDER_KERNEL_INFO)
         OUTRIDER_BLOCK_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_INFO)
-            OUTRIDER_CHOICE_KERNELS(OUTRIDER_KERNEL_INFO)};
+            OUTRIDER_CHOICE_KERNELS(OUTRIDER_KERNEL_INFO) OUTRIDER_TENSOR_KERNELS(OUTRIDER_KERNEL_INFO)};
 #undef OUTRIDER_KERNEL_INFO
 
 std::string emulate_launch(const DeviceKernel& kernel, const void* args, const LaunchShape& shape,
@@ -36,7 +36,9 @@ simt::EmulatedKernel kernel_of(const EmulatedKernels& kernels, KernelName name) 
   const auto place = static_cast<size_t>(name), products = static_cast<size_t>(KernelName::kPackInputs),
              blocks = static_cast<size_t>(KernelName::kChooseExperts),
              attention = static_cast<size_t>(KernelName::kAttentionF32),
-             choice = static_cast<size_t>(KernelName::kFindLargest);
+             choice = static_cast<size_t>(KernelName::kFindLargest),
+             tensor = static_cast<size_t>(KernelName::kPackBf16Inputs);
+  if (place >= tensor) return kernels.tensor[place - tensor];
   if (place >= choice) return kernels.choice[place - choice];
   if (place >= attention) return kernels.attention[place - attention];
   if (place >= blocks) return kernels.blocks[place - blocks];

@@ -12,6 +12,7 @@
 #include "device_kernels/product_kernels.h"
 #include "device_kernels/row_kernels.h"
 #include "device_kernels/simt/emulator.h"
+#include "device_kernels/tensor_kernels.h"
 
 namespace outrider {
 
@@ -19,7 +20,7 @@ namespace outrider {
 enum class KernelName : uint8_t {
   OUTRIDER_ROW_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_PRODUCT_KERNELS(OUTRIDER_KERNEL_NAME)
       OUTRIDER_BLOCK_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_ATTENTION_KERNELS(OUTRIDER_KERNEL_NAME)
-          OUTRIDER_CHOICE_KERNELS(OUTRIDER_KERNEL_NAME)
+          OUTRIDER_CHOICE_KERNELS(OUTRIDER_KERNEL_NAME) OUTRIDER_TENSOR_KERNELS(OUTRIDER_KERNEL_NAME)
 };
 #undef OUTRIDER_KERNEL_NAME
 

@@ -7,8 +7,8 @@ namespace outrider::simt {
 
 inline constexpr int kTileWords = 128;  // words of codes that a warp loads at once, four in each lane
 
-// The tiles of codes that a warp reads, in turn with the other warps of its block. They are weights, so the
-// first ones are ordered before the inputs are there.
+// The tiles of codes that a warp reads, in turn with the other warps of its block, some side by side in each
+// turn. They are weights, so the first ones are ordered before the inputs are there.
 struct CodeRing {
   static constexpr int kPlaces = 4;
   static constexpr int kBytes = kPlaces * kTileWords * 4;
@@ -19,15 +19,18 @@ struct CodeRing {
   Shared<int> ring;
   Weights<int> codes;  // of the panel
   int tiles;
-  int next;  // tile to be ordered
-  int turn;  // counts the tiles that were read
+  int of_turn;  // tiles side by side
+  int next;     // tile to be ordered
+  int turn;     // counts the tiles that were read
 
-  SIMT CodeRing(const Block& in, const Weights<int>& all, int panel, int tiles_of_panel)
+  SIMT CodeRing(const Block& in, const Weights<int>& all, int panel, int tiles_of_panel,
+                int tiles_of_turn = 1)
       : block(in),
         ring(in, in.warp() * kBytes, kPlaces * kTileWords),
         codes(all.from(static_cast<int64_t>(panel) * tiles_of_panel * kTileWords)),
         tiles(tiles_of_panel),
-        next(in.warp()),
+        of_turn(tiles_of_turn),
+        next(in.warp() * tiles_of_turn),
         turn(0) {
     for (int i = 0; i < kPlaces - 1; ++i) order(i);
   }
@@ -37,7 +40,7 @@ struct CodeRing {
       copy_async(Bools(true), ring, word + Ints(place * kTileWords), codes, word + Ints(next * kTileWords));
     }
     group_copies(block);
-    next += block.warps();
+    if (++next % of_turn == 0) next += (block.warps() - 1) * of_turn;
   }
   SIMT void take(Ints (&tile)[4]) {
     order((turn + kPlaces - 1) % kPlaces);

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_kernels/tensor_kernels.h"
+
+#include "device_kernels/cuda/entries.cuh"
+
+OUTRIDER_TENSOR_KERNELS(OUTRIDER_CUDA_FUNCTION)

@@ -548,7 +548,7 @@ const OptionRow kOptions[] = {
              "draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0: it waits after every pass", .range = {0, 64}},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::kernels>(),
-     .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
+     .help = "kernel table, such as reference or avx2; cuda_tc: a GPU's tensor cores; without it the fastest there is",
      .environment = "OUTRIDER_FORCE_KERNELS"},
     {.name = "compare-kernels", .group = kMachine, .commands = kVerify,
      .member = member<&S::verify, &VerifyOptions::compares_kernels>(),

@@ -2,12 +2,18 @@
 // The kernels of the profile cuda_tc, see row_kernels.h.
 #pragma once
 
-#include "device_kernels/tensor/tensor_products.h"
+#include "device_kernels/products/look_up_tensor.h"
+#include "device_kernels/products/stacked_tensor.h"
+#include "device_kernels/products/tensor_products.h"
 
-#define OUTRIDER_TENSOR_KERNELS(KERNEL)                                        \
-  KERNEL(PackBf16Inputs, PackTensorInputsArgs, pack_tensor_inputs<TensorBf16>) \
-  KERNEL(PackF16Inputs, PackTensorInputsArgs, pack_tensor_inputs<TensorF16>)   \
-  KERNEL(FewRowsTensorBf16, TensorProductArgs, few_tensor_rows<TensorBf16>)    \
-  KERNEL(FewRowsTensorF16, TensorProductArgs, few_tensor_rows<TensorF16>)      \
-  KERNEL(ManyRowsTensorBf16, TensorProductArgs, many_tensor_rows<TensorBf16>)  \
-  KERNEL(ManyRowsTensorF16, TensorProductArgs, many_tensor_rows<TensorF16>)
+#define OUTRIDER_TENSOR_KERNELS(KERNEL)                                                  \
+  KERNEL(PackBf16Inputs, PackTensorInputsArgs, pack_tensor_inputs<TensorBf16>)           \
+  KERNEL(PackF16Inputs, PackTensorInputsArgs, pack_tensor_inputs<TensorF16>)             \
+  KERNEL(FewRowsTensorBf16, TensorProductArgs, few_tensor_rows<TensorBf16>)              \
+  KERNEL(FewRowsTensorF16, TensorProductArgs, few_tensor_rows<TensorF16>)                \
+  KERNEL(ManyRowsTensorBf16, TensorProductArgs, many_tensor_rows<TensorBf16>)            \
+  KERNEL(ManyRowsTensorF16, TensorProductArgs, many_tensor_rows<TensorF16>)              \
+  KERNEL(StackedRowsTensorBf16, StackedTensorArgs, stacked<few_tensor_rows<TensorBf16>>) \
+  KERNEL(StackedRowsTensorF16, StackedTensorArgs, stacked<few_tensor_rows<TensorF16>>)   \
+  KERNEL(LookUpTensorBf16, TensorTableArgs, look_up_tensor<TensorBf16>)                  \
+  KERNEL(LookUpTensorF16, TensorTableArgs, look_up_tensor<TensorF16>)

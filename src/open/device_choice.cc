@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "device_kernels/products/device_matrix.h"
 #include "engine/storage_type.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder_weights.h"
@@ -20,7 +21,9 @@ constexpr std::span<const ComputeCapability> kCheckedCapabilities = {};
 // Something that only processors do is asked for.
 bool wants_processors(const EngineOptions& options) {
   return options.tensor_parallel * options.pipeline_parallel > 1 || options.draft_ranks > 0 ||
-         options.memory_limit > 0 || (!options.kernels.empty() && !has_portable_bits(options.kernels));
+         options.memory_limit > 0 ||
+         (!options.kernels.empty() && options.kernels != kTensorCoreProfile &&
+          !has_portable_bits(options.kernels));
 }
 
 // Why the GPU cannot compute the target; empty: it can.
@@ -94,9 +97,14 @@ Placement expected_placement(const EngineOptions& options, const ModelFile& targ
 }
 
 Result<const KernelTable*> kernels_of(const EngineOptions& options) {
-  if (options.device == ComputeDevice::kCpu || !options.kernels.empty())
-    return select_kernels(options.kernels);
-  return select_device_kernels();
+  const bool is_on_device = options.device != ComputeDevice::kCpu;
+  if (options.kernels == kTensorCoreProfile) {
+    const int ranks = options.tensor_parallel * options.pipeline_parallel + options.draft_ranks;
+    if (!is_on_device || ranks > 1)
+      return usage_error(
+          "cuda_tc computes on one GPU; choose --device cuda without ranks, or leave out --kernels");
+  }
+  return is_on_device ? select_device_kernels(options.kernels) : select_kernels(options.kernels);
 }
 
 }  // namespace outrider

@@ -81,6 +81,33 @@ TEST(EmulatedDeviceRuns, EveryTypeOfWeights) {
   }
 }
 
+// Tensor cores have bits that this machine does not have. Drafts change nothing there, either.
+TEST(EmulatedDeviceRuns, TensorCoresGiveOneText) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const Numerics there{.kernels = std::string(kTensorCoreProfile),
+                       .weights = WeightPrecision::kBF16,
+                       .device = ComputeDevice::kEmulated};
+  const Variant variants[] = {{.speculative = "ngram", .page_size = 1, .batch = 3, .preempt_every = 4},
+                              {.speculative = "early_exit,exit_layer=1,expansion=[3,2]",
+                               .page_size = 16,
+                               .batch = 2,
+                               .prefill_chunk = 7}};
+  for (const char* target : {"llama", "gemma3", "mixtral", "deepseek_v3", "qwen3_next"}) {
+    SCOPED_TRACE(target);
+    Workload workload = token_workload(0.8, 10);
+    workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
+    workload.token_prompts.resize(4);
+    workload.logprobs = 2;
+    const auto plain = run_variant(there, {}, workload);
+    for (const Variant& variant : variants)
+      expect_same(plain, run_variant(there, variant, workload), describe(variant));
+    const Numerics here{.kernels = device_kernels(), .weights = WeightPrecision::kBF16};
+    EXPECT_NE(plain.front().logprobs.front().logprob,
+              run_variant(here, {}, workload).front().logprobs.front().logprob);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(EmulatedDeviceRuns, PagesPreemptionAndTypes) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   const Workload workload = token_workload(0.0, 16);

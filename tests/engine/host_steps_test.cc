@@ -69,7 +69,7 @@ TEST(HostSteps, OrderTwoListsAndReadTokens) {
   expect_few_orders(sampling);
 }
 
-// What `inspect` says that the target needs on a device is what it takes there.
+// The target takes as much of a device as `inspect` says.
 TEST(HostSteps, TakeTheMemoryThatIsPlanned) {
   if (!select_device_kernels().ok())
     GTEST_SKIP() << "this machine has no table with the arithmetic of devices";

@@ -46,7 +46,7 @@ class PackedPanel {
                   static_cast<size_t>(std::min(of_block, std::ssize(out) - i)) * sizeof(uint16_t));
     }
   }
-  // The codes of a chunk. Those of four inputs and a feature are a word: [four inputs][16] words.
+  // The codes of a chunk: [four inputs][16] words, a word for the four codes of a feature.
   const std::byte* codes(int64_t chunk) const {
     const int64_t input = chunk * kChunk;
     return block(input / kCodeBlock) + plane_bytes() * (type_.has_min ? 2 : 1) +
@@ -176,6 +176,32 @@ DeviceMatrix plain_matrix(const PackedMatrix& packed) {
   return out;
 }
 
+// A panel has 16-bit numbers [k][16]. See TensorProductArgs.
+DeviceMatrix tensor_matrix(const PackedMatrix& packed, ThreadPool* pool) {
+  const int64_t panels = packed.panel_count(), tiles = (packed.k + simt::kTileInputs - 1) / simt::kTileInputs;
+  DeviceMatrix out{.form = packed.dtype == DType::kF16 ? WeightForm::kTensorF16 : WeightForm::kTensorBf16,
+                   .n = packed.n,
+                   .k = packed.k};
+  out.codes.resize(static_cast<size_t>(panels * tiles * kTileWords));
+  for_panels(pool, panels, [&](int64_t panel) {
+    const std::byte* from = packed.data.data() + panel * packed.panel_bytes;
+    const auto number = [&](int64_t input, int64_t feature) {
+      uint16_t bits = 0;
+      const int64_t place = (input * kPanelFeatures + feature) * int64_t{sizeof(bits)};
+      if (input < packed.k) std::memcpy(&bits, from + place, sizeof(bits));
+      return uint32_t{bits};
+    };
+    int32_t* words = out.codes.data() + panel * tiles * kTileWords;
+    for (int64_t i = 0; i < tiles * kTileWords; ++i) {
+      const int64_t lane = i / 4 % simt::kWarp, word = i % 4;
+      const int64_t feature = lane / 4 + word % 2 * 8;
+      const int64_t input = i / kTileWords * simt::kTileInputs + lane % 4 * 2 + word / 2 * 8;
+      words[i] = static_cast<int32_t>(number(input, feature) | number(input + 1, feature) << 16);
+    }
+  });
+  return out;
+}
+
 }  // namespace
 
 simt::GroupedWeights DeviceMatrix::grouped() const {
@@ -195,7 +221,7 @@ simt::ChannelWeights DeviceMatrix::channels() const {
           .k = static_cast<int>(k)};
 }
 
-Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool) {
+Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool, ProductProfile profile) {
   switch (packed.layout) {
     case WeightLayout::kDotNibbles:
     case WeightLayout::kDotBytes:
@@ -203,6 +229,8 @@ Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool)
     case WeightLayout::kChannels:
       return channel_matrix(packed, pool);
     case WeightLayout::kPanels:
+      if (profile == ProductProfile::kTensorCores && packed.dtype != DType::kF32)
+        return tensor_matrix(packed, pool);
       return plain_matrix(packed);
     default:
       return input_error("expected a matrix that is packed for vectors");

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "device_kernels/products/channel_products.h"
 #include "device_kernels/products/float_products.h"
 #include "device_kernels/products/group_codes.h"
+#include "device_kernels/products/tensor_products.h"
 #include "kernels/packed_matrix.h"
 #include "outrider/result.h"
 
@@ -29,13 +31,20 @@ enum class WeightForm : uint8_t {
   kF32,
   kF16,
   kBF16,
+  kTensorF16,  // of the profile cuda_tc
+  kTensorBf16,
 };
+
+// The profile of devices in which tensor cores multiply 16-bit weights. It has other bits than the CPU's
+// tables, and the same ones for all rows.
+inline constexpr std::string_view kTensorCoreProfile = "cuda_tc";
+enum class ProductProfile : uint8_t { kPortable, kTensorCores };
 
 struct DeviceMatrix {
   WeightForm form = WeightForm::kBytes;
   int64_t n = 0;
   int64_t k = 0;
-  std::vector<int32_t> codes = {};  // or plain numbers, [panel][k][16]
+  std::vector<int32_t> codes = {};  // or plain numbers, [panel][k][16], or tiles of tensor cores
   std::vector<uint16_t> scales = {};
   std::vector<uint16_t> mins = {};
   std::vector<float> units = {};  // or scales of channels
@@ -51,9 +60,10 @@ struct DeviceMatrix {
   }
 };
 
-// The numbers of a matrix that a table packed for vectors, rounded as there. Null: this thread works alone.
+// The numbers of a matrix that a table packed for vectors, rounded as there. Null: no other thread helps.
 // Error: another layout.
-Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool = nullptr);
+Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool = nullptr,
+                                   ProductProfile profile = ProductProfile::kPortable);
 
 // Bytes of a matrix [n, k] of that type in the memory of a device.
 int64_t device_matrix_bytes(DType dtype, int64_t n, int64_t k);

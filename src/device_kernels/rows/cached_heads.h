@@ -4,19 +4,11 @@
 // the head.
 #pragma once
 
-#include "device_kernels/simt/simt.h"
+#include "device_kernels/simt/bf16_bits.h"
 
 namespace outrider::simt {
 
 inline constexpr int kHeadUnit = 32;
-
-// The bits of the nearest bf16 number, ties to even; NaN stays NaN.
-SIMT Ints bf16_bits_of(Floats x) {
-  const Ints bits = bits_of(x);
-  const Ints odd = (bits >> Ints(16)) & Ints(1);
-  const Ints rounded = bits + odd + Ints(0x7FFF);
-  return (select(x == x, rounded, bits | Ints(0x400000)) >> Ints(16)) & Ints(0xFFFF);
-}
 
 struct CachedF32 {
   using Stored = float;

@@ -81,19 +81,6 @@ SIMT void mma_s8(int (&c)[4], const int (&a)[2], const int& b) {
       : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
-SIMT void mma_bf16(float (&c)[4], const int (&a)[4], const int (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-SIMT void mma_f16(float (&c)[4], const int (&a)[4], const int (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 SIMT uint64_t to_long(int a) { return static_cast<uint64_t>(static_cast<int64_t>(a)); }
 SIMT int low_word(uint64_t a) { return static_cast<int>(static_cast<uint32_t>(a)); }
 

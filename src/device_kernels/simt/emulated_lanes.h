@@ -8,7 +8,6 @@
 
 #include "device_kernels/simt/byte_products.h"
 #include "device_kernels/simt/emulated_operators.h"
-#include "device_kernels/simt/emulated_tensor_core.h"
 
 #define SIMT [[gnu::always_inline]] inline
 // Parts of kernels that are compiled by themselves, so that no function becomes very large. Each file has its
@@ -255,16 +254,6 @@ SIMT_PART void mma_s8(Lanes<int> (&c)[4], const Lanes<int> (&a)[4], const Lanes<
 // As above, with the 16 inputs of a[0] and a[1].
 SIMT_PART void mma_s8(Lanes<int> (&c)[4], const Lanes<int> (&a)[2], const Lanes<int>& b) {
   add_tile_products({c[0].v, c[1].v, c[2].v, c[3].v}, a[0].v, a[1].v, b.v);
-}
-
-// The product of a tile of 16-bit numbers, see add_tensor_tile().
-SIMT_PART void mma_bf16(Lanes<float> (&c)[4], const Lanes<int> (&a)[4], const Lanes<int> (&b)[2]) {
-  add_tensor_tile<Bf16Format>({c[0].v, c[1].v, c[2].v, c[3].v}, {a[0].v, a[1].v, a[2].v, a[3].v},
-                              {b[0].v, b[1].v});
-}
-SIMT_PART void mma_f16(Lanes<float> (&c)[4], const Lanes<int> (&a)[4], const Lanes<int> (&b)[2]) {
-  add_tensor_tile<F16Format>({c[0].v, c[1].v, c[2].v, c[3].v}, {a[0].v, a[1].v, a[2].v, a[3].v},
-                             {b[0].v, b[1].v});
 }
 
 }  // namespace outrider::simt

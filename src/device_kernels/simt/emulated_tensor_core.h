@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 16-bit numbers on a tensor core of Hopper, in bits, as MMA-Sim (arXiv 2511.10909) found them:
-// the 16 products and the number that they are added to are cut to 25 bits below the largest of their
-// exponents, added exactly, and the sum is cut to f32. Nothing is rounded.
+// Sums of products on a tensor core of Hopper, bit by bit, as MMA-Sim (arXiv 2511.10909) found them. A sum
+// and its 16 products are cut to 25 bits below the largest of their exponents. They are added exactly, and
+// the result is cut to f32. Nothing is rounded.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace outrider::simt {
 
-// A type of 16 bits: those of its fraction, and what its exponents are above their values.
+// Bits of the fraction of a type, and how far its stored exponents are above their values.
 struct Bf16Format {
   static constexpr int kFraction = 7, kBias = 127;
 };
@@ -38,7 +38,7 @@ template <typename Format>
   numbers.is_finite = numbers.is_finite && exponent != kLargest;
 }
 
-// Of the finite number `bits` of f32: size * 2^(exponent - 23).
+// A finite number of f32: size * 2^(exponent - 23).
 struct AddedNumber {
   uint32_t size;
   bool is_negative;
@@ -71,7 +71,7 @@ struct AddedNumber {
   return number;
 }
 
-// Infinities and NaN are those of a sum of f32.
+// A sum with infinities or NaN, as f32 has it.
 template <typename Format>
 [[gnu::noinline, maybe_unused]] static float sum_of_any(const uint16_t* a, const uint16_t* b, float sum) {
   constexpr uint32_t kRest = (1U << (15 - Format::kFraction)) - 1;
@@ -119,9 +119,9 @@ template <typename Format>
   return cut_sum(added.is_negative ? all - part : all + part, top);
 }
 
-// Sums of a tile of 16 features and 8 rows over 16 inputs. Registers are those of mma_s8(), with two numbers
-// of 16 bits in a word: lane 4g + t has inputs 2t and 2t + 1 of features g (a[0]) and g + 8 (a[1]) and of row
-// g (b[0]), and the inputs 8 further on (a[2], a[3], b[1]).
+// Sums of a tile of 16 features and 8 rows over 16 inputs. Registers are as in mma_s8(), with two numbers of
+// 16 bits in a word. Lane 4g + t has inputs 2t and 2t + 1 of features g (a[0]) and g + 8 (a[1]) and of row g
+// (b[0]), and the inputs 8 further on (a[2], a[3], b[1]).
 template <typename Format>
 [[gnu::always_inline]] inline void add_tensor_tile(float* const (&c)[4], const int32_t* const (&a)[4],
                                                    const int32_t* const (&b)[2]) {

@@ -91,7 +91,9 @@ DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const Mo
       exchange_(options.part),
       vocab_size_(config.vocab_size),
       own_tokens_(options.part.shard.of(vocab_size_)),
-      ops_(device, &exchange_, options.pool),
+      ops_(device, &exchange_, options.pool,
+           options.kernels->name == kTensorCoreProfile ? ProductProfile::kTensorCores
+                                                       : ProductProfile::kPortable),
       embedding_scale_(static_cast<float>(config.scales.embedding)),
       host_(config, options, uploaded(std::move(weights), kept)),
       lists_(ops_, has_all() ? part_without_lists(config) : "parts on other ranks") {}

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "device/compared_device.h"
 #include "device/cuda_device.h"
 #include "device/emulated_device.h"
@@ -103,6 +106,29 @@ TEST(DeviceBackend, EveryTypeOfWeightsAndEntries) {
        {DType::kF32, DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0}) {
     for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0})
       expect_bits_of_host({"llama", weights, entries});
+  }
+}
+
+// Tensor cores round inputs of products to 16 bits, and change nothing else.
+TEST(DeviceBackend, TensorCoresGiveNearlyTheNumbersOfThisMachine) {
+  if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const KernelTable& table = **select_device_kernels(kTensorCoreProfile);
+  for (const char* model : {"llama", "llama_tied", "qwen2_moe", "gemma3"}) {
+    for (const DType weights : {DType::kBF16, DType::kF16}) {
+      SCOPED_TRACE(std::string(model) + ", " + std::string(dtype_name(weights)));
+      const DeviceCase one{model, weights, DType::kF32};
+      EmulatedDevice device({.seed = 7, .checks_races = true});
+      const std::vector<float> there = numbers_of(one, table, &device),
+                               here = numbers_of(one, table, nullptr);
+      ASSERT_EQ(there.size(), here.size());
+      float largest = 0, difference = 0;
+      for (size_t i = 0; i < here.size(); ++i) {
+        largest = std::max(largest, std::abs(here[i]));
+        difference = std::max(difference, std::abs(here[i] - there[i]));
+      }
+      EXPECT_GT(difference, 0);
+      EXPECT_LT(difference, largest * 0.05F);
+    }
   }
 }
 

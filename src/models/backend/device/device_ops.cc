@@ -26,10 +26,10 @@ std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<
 
 }  // namespace
 
-DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool)
+DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool, ProductProfile profile)
     : launcher_(device),
       exchange_(exchange),
-      weights_(device, pool),
+      weights_(device, pool, profile),
       codes_(device),
       scales_(device),
       sums_(device),
@@ -137,6 +137,40 @@ void DeviceOps::multiply_channels(const Product& product, const simt::ChannelInp
   launch_items(KernelName::kManyChannelRows, args, tiles);
 }
 
+simt::TensorInputs DeviceOps::pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel) {
+  const int padded = padded_rows(rows);
+  const int64_t tiles = (k + simt::kTileInputs - 1) / simt::kTileInputs;
+  reserve(codes_, tiles * padded * simt::kTileRowWords * int64_t{sizeof(int)});
+  launch_items(kernel,
+               simt::PackTensorInputsArgs{.x = rows_at<const float>(x, rows * k),
+                                          .words = rows_of<int>(codes_),
+                                          .rows = static_cast<int>(rows),
+                                          .padded = padded,
+                                          .k = static_cast<int>(k)},
+               tiles * padded / 4);
+  return {.words = rows_of<const int>(codes_), .rows = static_cast<int>(rows), .padded = padded};
+}
+
+void DeviceOps::multiply_tensor(const Product& product) {
+  const bool is_f16 = product.matrix.form == WeightForm::kTensorF16;
+  const KernelName pack = is_f16 ? KernelName::kPackF16Inputs : KernelName::kPackBf16Inputs;
+  const simt::TensorProductArgs args{.weights = product.matrix.plain,
+                                     .x = pack_tensor(product.x, product.rows, product.part.k, pack),
+                                     .y = rows_at<float>(product.y, product.y_count),
+                                     .n = static_cast<int>(product.part.n),
+                                     .k = static_cast<int>(product.part.k),
+                                     .y_stride = static_cast<int>(product.y_stride)};
+  const int64_t panels = panels_of(product.part.n);
+  if (product.rows <= kFewRows) {
+    return launch(is_f16 ? KernelName::kFewRowsTensorF16 : KernelName::kFewRowsTensorBf16, args,
+                  {.blocks = static_cast<int>(panels * (args.x.padded / simt::kTileRows)),
+                   .warps = simt::CodeRing::kMostWarps,
+                   .shared_bytes = simt::TensorMemory::kBytes});
+  }
+  launch_items(is_f16 ? KernelName::kManyRowsTensorF16 : KernelName::kManyRowsTensorBf16, args,
+               panels * ((args.x.padded + simt::kTensorRows - 1) / simt::kTensorRows));
+}
+
 template <typename Numbers>
 void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
   using Stored = typename Numbers::Stored;
@@ -173,6 +207,9 @@ void DeviceOps::multiply(const Product& product) {
       return multiply_plain<simt::F16Weights>(product, KernelName::kF16Rows);
     case WeightForm::kBF16:
       return multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16Rows);
+    case WeightForm::kTensorF16:
+    case WeightForm::kTensorBf16:
+      return multiply_tensor(product);
     default:
       return multiply_groups(product, pack_groups(product.x, product.rows, product.part.k));
   }

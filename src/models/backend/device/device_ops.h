@@ -62,8 +62,9 @@ struct RecordedRows {
 class DeviceOps {
  public:
   // exchange: with the other ranks of the network, through this machine's memory; null: there are none.
-  // pool: see DeviceWeights. All must outlive it.
-  explicit DeviceOps(Device& device, ShardExchange* exchange = nullptr, ThreadPool* pool = nullptr);
+  // pool, profile: see DeviceWeights. All must outlive it.
+  explicit DeviceOps(Device& device, ShardExchange* exchange = nullptr, ThreadPool* pool = nullptr,
+                     ProductProfile profile = ProductProfile::kPortable);
 
   // From now on launches go to the end of the list, for these rows; null: they run at once.
   void record(const RecordedRows* rows, DeviceList* list);
@@ -186,8 +187,10 @@ class DeviceOps {
 
   simt::GroupedInputs pack_groups(FloatAddress x, int64_t rows, int64_t k);
   simt::ChannelInputs pack_channels(FloatAddress x, int64_t rows, int64_t k);
+  simt::TensorInputs pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel);
   void multiply_groups(const Product& product, const simt::GroupedInputs& x);
   void multiply_channels(const Product& product, const simt::ChannelInputs& x);
+  void multiply_tensor(const Product& product);
   template <typename Numbers>
   void multiply_plain(const Product& product, KernelName kernel);
 
@@ -202,6 +205,7 @@ class DeviceOps {
     int64_t y_count;
   };
   void multiply_stacked(const StackedPart& part);
+  void multiply_tensor_stacked(const StackedPart& part);
   template <typename Args>
   void launch_stacked(KernelName kernel, const StackedPart& part, const Args& product, int shared_bytes);
   template <typename Numbers>

@@ -54,6 +54,20 @@ void DeviceOps::multiply_plain_stacked(const StackedPart& part, KernelName kerne
   launch_stacked(kernel, part, product, simt::FloatMemory::kBytes);
 }
 
+void DeviceOps::multiply_tensor_stacked(const StackedPart& part) {
+  const bool is_f16 = part.stack.matrices.form == WeightForm::kTensorF16;
+  const simt::TensorProductArgs product{
+      .weights = part.stack.matrices.plain,
+      .x = pack_tensor(part.x, part.tiles * kTileRows, part.part.k,
+                       is_f16 ? KernelName::kPackF16Inputs : KernelName::kPackBf16Inputs),
+      .y = outputs_of(part.y, part.y_count),
+      .n = static_cast<int>(part.part.n),
+      .k = static_cast<int>(part.part.k),
+      .y_stride = static_cast<int>(part.y_stride)};
+  launch_stacked(is_f16 ? KernelName::kStackedRowsTensorF16 : KernelName::kStackedRowsTensorBf16, part,
+                 product, simt::TensorMemory::kBytes);
+}
+
 void DeviceOps::multiply_stacked(const StackedPart& part) {
   const UploadedMatrix& matrices = part.stack.matrices;
   const int64_t rows = part.tiles * kTileRows;
@@ -73,6 +87,9 @@ void DeviceOps::multiply_stacked(const StackedPart& part) {
       return multiply_plain_stacked<simt::F16Weights>(part, KernelName::kStackedF16Rows);
     case WeightForm::kBF16:
       return multiply_plain_stacked<simt::Bf16Weights>(part, KernelName::kStackedBf16Rows);
+    case WeightForm::kTensorF16:
+    case WeightForm::kTensorBf16:
+      return multiply_tensor_stacked(part);
     default:
       return launch_stacked(
           static_cast<KernelName>(static_cast<int>(KernelName::kStackedFewRowsCentredNibbles) +

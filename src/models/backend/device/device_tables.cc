@@ -57,6 +57,12 @@ void DeviceOps::look_up(const PackedMatrix& table, std::span<const int32_t> toke
     return launch_items(KernelName::kLookUpChannels,
                         simt::ChannelTableArgs{.table = uploaded.packed->channels, .of = of}, chunks_of(of));
   }
+  if (uploaded.packed != nullptr && uploaded.packed->form == WeightForm::kTensorF16)
+    return launch_items(KernelName::kLookUpTensorF16, simt::TensorTableArgs{uploaded.packed->plain, of},
+                        chunks_of(of));
+  if (uploaded.packed != nullptr && uploaded.packed->form == WeightForm::kTensorBf16)
+    return launch_items(KernelName::kLookUpTensorBf16, simt::TensorTableArgs{uploaded.packed->plain, of},
+                        chunks_of(of));
   if (block_elements(uploaded.dtype) > 1 || uploaded.dtype == DType::kI8) return look_up_codes(uploaded, of);
   switch (uploaded.dtype) {
     case DType::kF32:

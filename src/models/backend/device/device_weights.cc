@@ -51,7 +51,7 @@ UploadedStack DeviceWeights::upload_stack(std::span<const PackedMatrix* const> m
   UploadedMatrix& all = stack.matrices;
   Copies copies(device_, memory_, std::ssize(matrices));
   for (const PackedMatrix* packed : matrices) {
-    auto made = device_matrix(*packed, pool_);
+    auto made = device_matrix(*packed, pool_, profile_);
     OUTRIDER_CHECK(made.ok());
     all.form = made->form;
     all.grouped = made->grouped();

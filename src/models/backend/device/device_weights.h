@@ -42,7 +42,8 @@ struct UploadedTable {
 class DeviceWeights {
  public:
   // pool: threads that pack; null: the caller packs.
-  DeviceWeights(Device& device, ThreadPool* pool) : device_(device), pool_(pool) {}
+  DeviceWeights(Device& device, ThreadPool* pool, ProductProfile profile)
+      : device_(device), pool_(pool), profile_(profile) {}
 
   // Throws std::bad_alloc when the device has no room. Precondition: the matrix is packed for vectors.
   const UploadedMatrix& matrix(const PackedMatrix& packed);
@@ -63,6 +64,7 @@ class DeviceWeights {
 
   Device& device_;
   ThreadPool* pool_;
+  ProductProfile profile_;
   std::vector<DeviceBuffer> memory_;
   std::map<const void*, UploadedMatrix> matrices_;
   std::map<const void*, UploadedStack> stacks_;

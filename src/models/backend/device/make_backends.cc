@@ -39,7 +39,7 @@ bool are_alike(const std::vector<const Projection*>& stack) {
 }  // namespace
 
 Status check_device_options(const Device& device, const ModelOptions& options) {
-  if (!has_portable_bits(options.kernels->name)) {
+  if (!has_portable_bits(options.kernels->name) && options.kernels->name != kTensorCoreProfile) {
     return usage_error(text_of(device) +
                        " has the arithmetic of the tables avx2_portable and avx512, found " +
                        std::string(options.kernels->name) + "; choose one with --kernels");
@@ -85,13 +85,29 @@ Result<std::unique_ptr<LayerBackend>> make_device_backend(Device& device, const 
       device, [&] { return std::make_unique<DeviceBackend>(device, config, options, std::move(weights)); });
 }
 
-Result<const KernelTable*> select_device_kernels() {
+namespace {
+
+Result<const KernelTable*> fastest_portable_kernels() {
   const std::vector<std::string_view> names = available_kernels();
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
     if (has_portable_bits(*name)) return select_kernels(*name);
   }
   return usage_error(
       "devices need a processor with AVX2, AVX-512 or NEON, found one without; leave out --device");
+}
+
+}  // namespace
+
+Result<const KernelTable*> select_device_kernels(std::string_view name) {
+  if (!name.empty() && name != kTensorCoreProfile) return select_kernels(name);
+  OUTRIDER_TRY(const KernelTable* fastest, fastest_portable_kernels());
+  if (name.empty()) return fastest;
+  static const KernelTable tensor_cores = [&] {
+    KernelTable table = *fastest;
+    table.name = kTensorCoreProfile;
+    return table;
+  }();
+  return &tensor_cores;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "device/cuda_device.h"
@@ -28,8 +29,9 @@ Status check_device_weights(const Device& device, const ModelConfig& config, con
 Result<std::unique_ptr<LayerBackend>> on_device(const Device& device,
                                                 const std::function<std::unique_ptr<LayerBackend>()>& make);
 
-// The fastest table of this machine with the arithmetic of devices. Error: it has none.
-Result<const KernelTable*> select_device_kernels();
+// The table of this machine beside a device, by its name or the profile's; empty: the fastest one with the
+// arithmetic of devices. The profile has the name of the table. Error: this machine does not have it.
+Result<const KernelTable*> select_device_kernels(std::string_view name = {});
 
 // The devices of this machine by their numbers, each opened once.
 const FoundCuda& found_cuda(int number = 0);

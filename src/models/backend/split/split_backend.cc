@@ -332,6 +332,9 @@ Result<std::unique_ptr<LayerBackend>> make_placed_backend(Device& device, const 
   if (!placement.is_split()) return make_device_backend(device, config, options, load);
   if (!options.part.is_whole())
     return usage_error("expected --gpu-layers or --cpu-experts, or a target that ranks share, found both");
+  if (options.kernels->name == kTensorCoreProfile)
+    return usage_error(
+        "cuda_tc needs all layers on the device; leave out --gpu-layers and --cpu-experts, or --kernels");
   OUTRIDER_CHECK(placement.host_layers <= config.layer_count);
   OUTRIDER_RETURN_IF_ERROR(check_device_options(device, options));
   OUTRIDER_TRY(DecoderWeights weights, load());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device_kernels/tensor/tensor_products.h"
+#include "device_kernels/products/tensor_products.h"
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ namespace {
 using simt::kStretchTiles;
 using simt::kTileInputs;
 
-// What a tensor core makes of 16 products and a sum, said with f64, in which all of it is exact: everything
-// is cut to multiples of 2^(largest exponent - 25), and the sum is cut to f32. Exponents are those of the
-// factors together, so that a product may be twice as large.
+// A tensor core adds 16 products to a sum. It cuts each to a multiple of 2^(largest exponent - 25), and cuts
+// the sum to f32. A product has the exponents of its factors, so it may be twice as large. All of it is exact
+// in f64.
 struct ReferenceCore {
   int least;  // exponent of the type
 
@@ -239,7 +239,7 @@ TEST_P(TensorProducts, KernelsAddStretchesInOrder) {
   EXPECT_EQ(comparison.differing(), 0);
 }
 
-// A row is the same alone and among others, also beside NaN.
+// A row is the same by itself and among others, also beside NaN.
 TEST_P(TensorProducts, RowsDoNotSeeEachOther) {
   ProductCase all = random_case(GetParam(), 20, 600, 70, 5);
   std::fill_n(all.x.begin() + 3 * all.k, all.k, std::nanf(""));

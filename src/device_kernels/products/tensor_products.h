@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 16-bit weights on tensor cores. Inputs become numbers of the weights' type. A stretch of 256
 // inputs is one chain of tiles, which the tensor core adds to each other; stretches are added in order. So a
-// row has equal bits among any other rows. They are other bits than those of a CPU's table.
+// row has equal bits among any other rows. A CPU's table has other bits.
 #pragma once
 
 #include "device_kernels/products/group_codes.h"
-#include "device_kernels/rows/cached_heads.h"
+#include "device_kernels/simt/bf16_bits.h"
+#include "device_kernels/simt/tensor_core.h"
 
 namespace outrider::simt {
 

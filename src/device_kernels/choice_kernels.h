@@ -20,5 +20,6 @@
   KERNEL(PlaceTrees, PlaceTreesArgs, place_trees)       \
   KERNEL(WalkTrees, WalkTreesArgs, walk_trees)          \
   KERNEL(PlaceAccepted, PlaceTreesArgs, place_accepted) \
+  KERNEL(HideEntries, HideEntriesArgs, hide_entries)    \
   KERNEL(MoveEntries, MoveEntriesArgs, move_entries)    \
   KERNEL(NextStep, NextStepArgs, next_step)

@@ -46,4 +46,5 @@
   KERNEL(ReadQ8, ReadQ8Args, read_heads<CachedQ8>)                             \
   KERNEL(PlaceColumns, ColumnsArgs, place_columns)                             \
   KERNEL(Means, MeansArgs, means)                                              \
-  KERNEL(ConvolveBlocks, BlockConvolutionArgs, convolve_blocks)
+  KERNEL(ConvolveBlocks, BlockConvolutionArgs, convolve_blocks)                \
+  KERNEL(StepCells, CellStepArgs, step_cells)

@@ -33,9 +33,7 @@ struct DFlashConfig {
   // Whether the token before a place changes its distribution.
   bool follows_tokens() const { return markov || selector; }
   // Whether a device can draft with it by itself.
-  bool can_be_recorded() const {
-    return !selector && !convolutions && (!markov || markov->kind == MarkovKind::kVanilla);
-  }
+  bool can_be_recorded() const { return !selector && !convolutions; }
   int places() const { return static_cast<int>(block_size) - first_place; }
 };
 
@@ -81,8 +79,12 @@ class DFlashNetwork {
     return markov_ ? markov_->logits(place, state, before) : selector_->logits(place, state, before.tokens);
   }
   // As MarkovHead::recorded_logits().
-  FloatAddress recorded_logits(FloatAddress places, int64_t count, int64_t rows) {
-    return markov_->recorded_logits(places, count, rows);
+  FloatAddress recorded_logits(const MarkovHead::Places& places, int64_t rows) {
+    return markov_->recorded_logits(places, rows);
+  }
+  // DSpark's cells; null: there are none.
+  const MarkovMixer* cells() const {
+    return markov_ && markov_->mixer().cell_size() > 0 ? &markov_->mixer() : nullptr;
   }
   void reserve_recorded(int64_t rows) {
     if (markov_) markov_->reserve(rows);

@@ -61,20 +61,26 @@ void MarkovHead::reserve(int64_t tokens) {
   biases_.reserve(tokens, sizes_.draft_vocab);
   logits_.reserve(tokens, sizes_.vocab);
   backend_.reserve_product(bias_, tokens);
+  mixer_.reserve(tokens);
 }
 
 std::span<const float> MarkovHead::logits(FloatAddress place, FloatAddress state, const Before& before) {
   const int64_t count = std::ssize(before.tokens);
   reserve(count);
   backend_.look_up(before_, before.tokens, latent_.data());
-  if (sizes_.kind != MarkovKind::kVanilla) mixer_.mix(state, before.from, latent_.data(), count);
+  if (sizes_.kind != MarkovKind::kVanilla) {
+    mixer_.carry(before.from, count);
+    mixer_.mix({state}, latent_.data(), count);
+  }
   return backend_.read(add_biases(place, 1, count), count * sizes_.vocab);
 }
 
-FloatAddress MarkovHead::recorded_logits(FloatAddress places, int64_t count, int64_t rows) {
+FloatAddress MarkovHead::recorded_logits(const Places& places, int64_t rows) {
   reserve(rows);
   backend_.look_up(before_, std::vector<TokenId>(static_cast<size_t>(rows)), latent_.data());
-  return add_biases(places, count, rows);
+  if (places.is_first) mixer_.clear_cells(rows);
+  if (sizes_.kind != MarkovKind::kVanilla) mixer_.mix({places.states, places.count}, latent_.data(), rows);
+  return add_biases(places.logits, places.count, rows);
 }
 
 FloatAddress MarkovHead::add_biases(FloatAddress places, int64_t count, int64_t rows) {

@@ -46,9 +46,16 @@ class MarkovHead {
   // Logits [tokens, vocab] of a place with that state [hidden] after each of these tokens, from its own
   // [vocab]; valid until the next call.
   std::span<const float> logits(FloatAddress place, FloatAddress state, const Before& before);
-  // In a pass that is recorded: the same of all its rows after their tokens, from row r % count of
-  // places[count, vocab]. Precondition: the head is vanilla.
-  FloatAddress recorded_logits(FloatAddress places, int64_t count, int64_t rows);
+  // In a pass that is recorded: the same of all its rows after their tokens, from row r % count of the
+  // places.
+  struct Places {
+    FloatAddress logits;  // [count, vocab]
+    FloatAddress states;  // [count, hidden]
+    int64_t count = 0;
+    bool is_first = false;  // of their blocks
+  };
+  FloatAddress recorded_logits(const Places& places, int64_t rows);
+  const MarkovMixer& mixer() const { return mixer_; }
   // The probability that the draft at a place is accepted; state [hidden] of the place.
   float confidence(FloatAddress state, TokenId before);
 

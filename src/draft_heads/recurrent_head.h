@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,13 @@ class RecurrentHead {
   // Whether rows of committed tokens also need the state of the entry before the first.
   virtual bool carries_state() const { return false; }
 
+  // A pass that a device records has this in place of `carried` and `entry_states`, where states are carried.
+  struct RecordedChain {
+    std::function<void(int first)> see_from;  // from here on rows see no entry before that one
+    // At level 0: entries keep the numbers [column, column + dim) of their states, rows[rows, dim], or rows
+    // get these numbers of the entries before theirs.
+    std::function<void(FloatAddress rows, int64_t dim, int64_t column)> keep, bring;
+  };
   struct Pass {
     const ForwardBatch* batch = nullptr;
     KvCache* cache = nullptr;
@@ -46,6 +54,7 @@ class RecurrentHead {
     FloatAddress carried = {};  // level 0, where states are carried: [sequences, state_size()]
     bool wants_logits = true;   // of the rows that the batch says; else only their states
     FloatAddress entry_states = {};  // level 0, where states are carried: takes all rows' states; or none
+    const RecordedChain* recorded = nullptr;
   };
   struct Output {
     std::span<const float> logits;  // [wanted rows, vocab_size of the target]

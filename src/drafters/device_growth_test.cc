@@ -21,6 +21,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr int kTrees = 10'000;
 constexpr int kPosition = 9;  // of the first pending token
+constexpr int kMask = 5;
 
 struct RandomDraws {
   std::mt19937_64 engine;
@@ -56,6 +57,7 @@ SpeculativeOptions random_options(RandomDraws& random) {
   options.max_draft_len = 1 + random.below(5);
   options.draft_temperature = random.below(3) == 0 ? 1.4 : 1.0;
   options.ranking_temperature = random.below(3) == 0 ? 0.6 : 0.0;
+  options.tree.children = random.below(3) == 0 ? ChildrenChoice::kTop : ChildrenChoice::kSampled;
   switch (random.below(4)) {
     case 0:
       options.tree.kind = TreeKind::kStatic;
@@ -111,12 +113,21 @@ struct Problem {
   SpeculativeOptions options;
   int vocab = 0;
   std::vector<Drafted> sequences = {};
+  bool is_shared = false;  // a level has the same logits whatever the path
+  int block_size = 0;      // of a pass that drafts all levels; 0: there is none
+
+  std::vector<float> logits(size_t sequence, Path path) const {
+    if (is_shared) std::ranges::fill(path, 0);
+    return logits_after(path, sequences[sequence].seed, vocab);
+  }
 };
 
 Problem random_problem(RandomDraws& random) {
   Problem problem{.options = random_options(random)};
   const int vocabs[] = {1, 7, 31, 40, 90, 260};
   problem.vocab = random.below(60) == 0 ? 1500 : vocabs[random.below(6)];
+  problem.is_shared = random.below(4) == 0;
+  problem.block_size = random.below(3) == 0 ? 2 + random.below(7) : 0;
   const int nodes = max_tree_nodes(problem.options);
   for (int i = 0; i < 1 + random.below(4); ++i) {
     Drafted drafted{.sampling = random_sampling(random), .seed = random.engine()};
@@ -146,7 +157,7 @@ TokenTree tree_here(const Problem& problem, size_t index) {
       Path path;
       for (int node = frontier[i]; node > 0; node = tree.parent(node))
         path.insert(path.begin(), tree.token(node));
-      logits = logits_after(path, drafted.seed, problem.vocab);
+      logits = problem.logits(index, path);
       return std::span<const float>(logits);
     });
   }
@@ -168,6 +179,8 @@ class Growth {
                        .max_length = 100 + growth_.expanded_nodes(),
                        .page_size = 4,
                        .tail_size = levels_}),
+        block_(device, block_shape(problem)),
+        causal_block_(device, block_shape(problem)),
         chooser_(device,
                  {.rows = int64_t{growth_.width()} * sequences_,
                   .vocab_size = problem.vocab,
@@ -191,10 +204,25 @@ class Growth {
                                        .period = sequences_});
       launcher_.launch_items(KernelName::kListFirst, args_.first, rows * args_.first.choice.parts);
       launch(KernelName::kGrowTrees, {.warps = 4});
-      rows = int64_t{growth_.width()} * sequences_;
+      rows = int64_t{problem_.is_shared ? 1 : growth_.width()} * sequences_;
     }
     EXPECT_EQ(*going_.data(), 0);
     if (growth_.drops()) launch(KernelName::kCutTrees, {.blocks = sequences_, .warps = 3});
+  }
+  // The places of a block follow the pending token, and see all of the block, or none after them.
+  void expect_block() const {
+    for (int place = 0; place < problem_.block_size; ++place) {
+      for (int i = 0; i < sequences_; ++i) {
+        const int row = place * sequences_ + i, position = kPosition + place;
+        const bool drafts = problem_.sequences[static_cast<size_t>(i)].levels > 0;
+        const simt::PassRows& seen = args_.block;
+        EXPECT_EQ(seen.tokens.data[row], !drafts ? 0 : place == 0 ? 1 : kMask);
+        EXPECT_EQ(seen.positions.data[row], drafts ? position : 0);
+        EXPECT_EQ(seen.slots.data[row], drafts ? position : -1);  // pages are in order
+        EXPECT_EQ(seen.entries.data[4 * row + 1], drafts ? kPosition + problem_.block_size : 0);
+        EXPECT_EQ(args_.causal_block.entries.data[4 * row + 1], drafts ? position + 1 : 0);
+      }
+    }
   }
   int drafted(int sequence) const { return drafted_[static_cast<size_t>(sequence)]; }
   int token(int node, int sequence) const { return tokens_[place(node, sequence)]; }
@@ -208,14 +236,22 @@ class Growth {
     numbers.resize(static_cast<size_t>(count));
     return {numbers.data(), count};
   }
+  DevicePassRows::Shape block_shape(const Problem& problem) const {
+    return {.rows = int64_t{problem.block_size} * sequences_,
+            .sequences = sequences_,
+            .max_length = 100 + growth_.expanded_nodes(),
+            .page_size = 4};
+  }
   void set_pages() {
     std::vector<int32_t> numbers(static_cast<size_t>((100 + growth_.expanded_nodes()) / 4));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i);
-    rows_.set_pages(std::vector<DevicePassRows::Pages>(problem_.sequences.size(), {numbers}));
+    for (DevicePassRows* rows : {&rows_, &block_, &causal_block_})
+      rows->set_pages(std::vector<DevicePassRows::Pages>(problem_.sequences.size(), {numbers}));
     std::vector<ChoiceRow> choices;
     for (const Drafted& drafted : problem_.sequences)
       samplings_.push_back(growth_.sampling_of(drafted.request(0)));
-    for (size_t i = 0; i < samplings_.size(); ++i) choices.push_back({&samplings_[i], i});
+    for (size_t i = 0; i < samplings_.size(); ++i)
+      choices.push_back({&samplings_[i], i, growth_.drafts_top()});
     chooser_.set_rows(choices);
   }
   void make_args() {
@@ -264,7 +300,11 @@ class Growth {
     args_.reads_features = 0;
     args_.drops = drops ? 1 : 0;
     args_.rivals = growth_.rivals();
-    args_.is_shared = 0;
+    args_.is_shared = problem_.is_shared ? 1 : 0;
+    args_.block = block_.view();
+    args_.causal_block = causal_block_.view();
+    args_.block_size = problem_.block_size;
+    args_.mask = kMask;
     for (int i = 0; i < sequences_; ++i) {
       const Drafted& drafted = problem_.sequences[static_cast<size_t>(i)];
       pending_[static_cast<size_t>(i)] = 1;
@@ -284,8 +324,7 @@ class Growth {
     for (int node = frontier_[place(index, sequence)]; node > 0;
          node = args_.grown.parents.data[place(node, sequence)])
       path.insert(path.begin(), args_.grown.tokens.data[place(node, sequence)]);
-    const auto logits =
-        logits_after(path, problem_.sequences[static_cast<size_t>(sequence)].seed, problem_.vocab);
+    const auto logits = problem_.logits(static_cast<size_t>(sequence), path);
     std::copy(logits.begin(), logits.end(), out);
   }
 
@@ -293,7 +332,7 @@ class Growth {
   Launcher launcher_;
   DeviceGrowth growth_;
   int sequences_, levels_, nodes_;
-  DevicePassRows rows_;
+  DevicePassRows rows_, block_, causal_block_;
   DeviceChooser chooser_;
   std::vector<SamplingParams> samplings_;
   simt::DraftTreesArgs args_ = {};
@@ -312,6 +351,7 @@ TEST(DeviceGrowth, HasTheTreesOfTreeGrowth) {
     const Problem problem = random_problem(random);
     Growth growth(device, problem);
     growth.run();
+    growth.expect_block();
     for (int i = 0; i < std::ssize(problem.sequences); ++i, ++trees) {
       const TokenTree expected = tree_here(problem, static_cast<size_t>(i));
       ASSERT_EQ(growth.drafted(i), expected.drafted()) << trees;

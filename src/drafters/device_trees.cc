@@ -79,8 +79,7 @@ void DeviceGrowth::take_choices(const std::vector<std::vector<int>>& choices) {
 }
 
 bool DeviceGrowth::takes(const DraftRequest& request) const {
-  const bool is_chosen = request.sampling->temperature == 0.0 || !drafts_top_;
-  return is_chosen && DeviceChooser::can_choose(*request.sampling) && request.constraint == nullptr &&
+  return DeviceChooser::can_choose(*request.sampling) && request.constraint == nullptr &&
          request.acceptance == AcceptanceRule::kCoupled && request.estimates == nullptr;
 }
 
@@ -116,6 +115,12 @@ DeviceTrees::Lists::Lists(Device& device, const DeviceGrowth& growth, int64_t ro
     : keys(device, rows * parts * simt::kWarp),
       sums(device, growth.drops() || growth.has_branches() ? rows * parts : 0),
       tokens(device, keys.count()) {}
+
+// A row sees at most all entries of its sequence.
+DeviceTrees::HiddenEntries::HiddenEntries(Device& device, const DevicePassRows::Shape& rows)
+    : most(rows.max_length + rows.tail_size),
+      rows(device, rows.rows * simt::RowEntries::kNumbers),
+      seen(device, rows.rows * most) {}
 
 DevicePassRows::Shape DeviceTrees::shape_of_rows(const DeviceDraft::Shape& shape, int page_size) const {
   return {.rows = rows_of(shape.max_sequences),
@@ -158,6 +163,11 @@ DeviceTrees::DeviceTrees(DeviceBackend& backend, const Network& network, const D
       table_(backend.launcher().device(), std::ssize(growth.table())),
       going_(backend.launcher().device(), 1) {
   table_.write(growth.table());
+  if (network.carried > 0) {
+    const DevicePassRows::Shape rows = shape_of_rows(shape, network.page_size);
+    carried_.emplace(backend.launcher(), network.carried, int64_t{blocks_} * shape.max_sequences, shape);
+    hidden_.emplace(backend.launcher().device(), rows);
+  }
   if (!network.block) return;
   DevicePassRows::Shape of_block = shape_of_rows(shape, network.page_size);
   of_block.rows = int64_t{network.block->size} * shape.max_sequences;
@@ -170,10 +180,13 @@ DeviceTrees::DeviceTrees(DeviceBackend& backend, const Network& network, const D
 void DeviceTrees::start(std::span<const Row> rows) {
   std::vector<DevicePassRows::Pages> pages, features;
   std::vector<ChoiceRow> choices;
+  std::vector<int> pending;
   for (const Row& row : rows) {
     pages.push_back(row.pages);
     features.push_back(row.features);
     choices.push_back(row.choice);
+    choices.back().lists_likeliest = growth_.drafts_top();
+    pending.push_back(row.pending);
   }
   rows_.set_pages(pages);
   for (std::optional<DevicePassRows>* block : {&block_, &causal_block_})
@@ -181,6 +194,7 @@ void DeviceTrees::start(std::span<const Row> rows) {
   features_.set_pages(features);
   kept_.set_pages(features);
   chooser_.set_rows(choices);
+  if (carried_) carried_->start(pending);
 }
 
 simt::ListFirstArgs DeviceTrees::first_args(const simt::ChoiceArgs& choice) {
@@ -225,7 +239,8 @@ simt::DraftTreesArgs DeviceTrees::args(const simt::Trees& trees) {
           .block = block_ ? block_->view() : simt::PassRows(),
           .causal_block = causal_block_ ? causal_block_->view() : simt::PassRows(),
           .block_size = block.size,
-          .mask = block.mask};
+          .mask = block.mask,
+          .carried = carried_ ? carried_->view() : simt::CarriedRows()};
 }
 
 // A pass over the first rows, the first tokens after each row with logits, and the next level with the rows
@@ -234,6 +249,7 @@ void DeviceTrees::record_pass(const simt::Trees& trees, int64_t rows, const Pass
   const int64_t wanted = level == 0 ? trees.sequences : rows;
   Launcher& launcher = backend_.launcher();
   const Output output = passes.forward(batch_of_rows(rows, wanted), level);
+  record_for(rows_, *list_);
   simt::DraftTreesArgs args = this->args(trees);
   args.first = first_args(chooser_.prepare(
       launcher,
@@ -264,13 +280,13 @@ void DeviceTrees::record_inputs(const simt::Trees& trees, const Passes& passes, 
 
 void DeviceTrees::record(const simt::Trees& trees, DeviceList& list, const Passes& passes) {
   const int64_t rows = int64_t{blocks_} * trees.sequences;
-  backend_.record(&features_.recorded(), &list);
+  record_for(features_, list);
   backend_.launcher().launch(KernelName::kStartTrees, args(trees), {});
   if (reads_features()) passes.gather(rows);
-  backend_.record(&rows_.recorded(), &list);
+  record_for(rows_, list);
   record_pass(trees, rows, passes, /*level=*/0);
   if (trees.levels > 1) record_later_levels(trees, list, passes);
-  backend_.record(&rows_.recorded(), &list);
+  record_for(rows_, list);
   constexpr int kWarps = 4;
   if (growth_.drops())
     backend_.launcher().launch(KernelName::kCutTrees, args(trees),
@@ -278,24 +294,45 @@ void DeviceTrees::record(const simt::Trees& trees, DeviceList& list, const Passe
   backend_.record(nullptr, nullptr);
 }
 
-void DeviceTrees::record_block(const simt::Trees& trees, DeviceList& list,
+void DeviceTrees::record_for(const DevicePassRows& rows, DeviceList& list) {
+  list_ = &list;
+  backend_.record(&rows.recorded(), &list);
+}
+
+void DeviceTrees::record_block(const simt::Trees& trees,
                                const std::function<void(const ForwardBatch&)>& run) {
-  see_block(/*is_causal=*/false, list);
+  see_block(/*is_causal=*/false);
   run(batch_of_rows(int64_t{network_.block->size} * trees.sequences, 0));
-  backend_.record(&rows_.recorded(), &list);
+  record_for(rows_, *list_);
 }
 
-void DeviceTrees::see_block(bool is_causal, DeviceList& list) {
-  backend_.record(is_causal ? &causal_block_->recorded() : &block_->recorded(), &list);
+void DeviceTrees::see_block(bool is_causal) { record_for(is_causal ? *causal_block_ : *block_, *list_); }
+
+void DeviceTrees::see_from(int first, int64_t rows) {
+  if (first == 0) return record_for(rows_, *list_);
+  const RecordedRows& all = rows_.recorded();
+  backend_.launcher().launch_items(KernelName::kHideEntries,
+                                   simt::HideEntriesArgs{.entries = all.entries,
+                                                         .tails = all.tails,
+                                                         .seen_entries = hidden_->rows.rows(),
+                                                         .seen = hidden_->seen.rows(),
+                                                         .rows = static_cast<int>(rows),
+                                                         .most = static_cast<int>(hidden_->most),
+                                                         .first = first},
+                                   rows);
+  hidden_->recorded = all;
+  hidden_->recorded.entries = hidden_->rows.list();
+  hidden_->recorded.tails = hidden_->seen.list();
+  backend_.record(&hidden_->recorded, list_);
 }
 
-// One loop has all levels of a network that repeats its pass. Where each level has a network, it is a loop of
-// one round.
+// One loop has all levels of a network that repeats its pass. Where the passes of levels differ, each is a
+// loop of one round.
 void DeviceTrees::record_later_levels(const simt::Trees& trees, DeviceList& list, const Passes& passes) {
-  const int lists = network_.predicts_levels ? trees.levels - 1 : 1;
+  const int lists = has_many_passes() ? trees.levels - 1 : 1;
   for (int level = 1; level <= lists; ++level) {
     DeviceList pass;
-    backend_.record(&rows_.recorded(), &pass);
+    record_for(rows_, pass);
     record_pass(trees, int64_t{rows_of_frontier()} * trees.sequences, passes, level);
     list.repeat(going_.address(), (trees.levels - 1) / lists, std::move(pass));
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "drafters/carried_states.h"
 #include "models/backend/device/device_backend.h"
 #include "models/backend/device/device_chooser.h"
 #include "models/backend/device/device_draft.h"
@@ -24,6 +25,7 @@ class DeviceGrowth {
   bool takes(const DraftRequest& request) const;
   SamplingParams sampling_of(const DraftRequest& request) const;
 
+  bool drafts_top() const { return drafts_top_; }  // children are the likeliest tokens
   // The shape of the trees:
   const std::vector<int>& table() const { return table_; }  // [any, simt::kShapeWords]
   int width() const { return width_; }                      // nodes of the largest frontier
@@ -42,7 +44,7 @@ class DeviceGrowth {
   void take_shape(const SpeculativeOptions& options);
   void take_choices(const std::vector<std::vector<int>>& choices);
 
-  bool drafts_top_;            // children are the likeliest tokens
+  bool drafts_top_;
   double temperature_factor_;  // of drafts
   double ranking_temperature_;
   std::vector<int> table_;
@@ -77,6 +79,9 @@ class DeviceTrees {
       TokenId mask = 0;
     };
     std::optional<Block> block = std::nullopt;
+    // Where each level has a module, whose rows go on from the states of the entries before: numbers of such
+    // a state. 0: one network drafts all levels.
+    int64_t carried = 0;
   };
   // Throws std::bad_alloc.
   DeviceTrees(DeviceBackend& backend, const Network& network, const DeviceGrowth& growth,
@@ -87,6 +92,7 @@ class DeviceTrees {
     DevicePassRows::Pages pages = {};
     DevicePassRows::Pages features = {};
     ChoiceRow choice = {};
+    int pending = 0;  // the position of the pending token
   };
   void start(std::span<const Row> rows);
 
@@ -97,7 +103,7 @@ class DeviceTrees {
   };
   struct Passes {
     // forward(batch, level): a pass over a batch, of which the first rows have logits. Level 1 stands for all
-    // later ones, but for a network that predicts levels.
+    // later ones where one network drafts them by passes.
     std::function<Output(const ForwardBatch&, int)> forward;
     // gather(rows): brings the features for the first pass; the recorded rows have their slots.
     std::function<void(int64_t)> gather = {};
@@ -108,10 +114,13 @@ class DeviceTrees {
   // Within the first pass of record(): run(batch) is a pass over the blocks of all sequences, of which all
   // pending tokens are the first rows, the first masks the next ones, and so on. Places see all of their
   // block.
-  void record_block(const simt::Trees& trees, DeviceList& list,
-                    const std::function<void(const ForwardBatch&)>& run);
+  void record_block(const simt::Trees& trees, const std::function<void(const ForwardBatch&)>& run);
   // Within run(): from here on places see none after them, or all again.
-  void see_block(bool is_causal, DeviceList& list);
+  void see_block(bool is_causal);
+  // Within forward(): from here on the first rows see no entry before `first`, but always their own.
+  void see_from(int first, int64_t rows);
+  // The states that are carried; null: there are none.
+  CarriedStates* carried() { return carried_ ? &*carried_ : nullptr; }
   // Rows of the largest pass over so many sequences.
   int64_t rows_of(int64_t sequences) const { return std::max(blocks_, growth_.width()) * sequences; }
   // The slots of recorded rows: where features are read, and where they are kept.
@@ -136,13 +145,25 @@ class DeviceTrees {
     DeviceNumbers<int> tokens;
   };
 
+  // Lists of rows that do not see the first entries of their sequences.
+  struct HiddenEntries {
+    HiddenEntries(Device& device, const DevicePassRows::Shape& rows);
+    int64_t most;  // entries of a row
+    DeviceNumbers<int> rows, seen;
+    RecordedRows recorded = {};
+  };
+
   bool reads_features() const { return network_.feature_page_size != 0; }
   DevicePassRows::Shape shape_of_rows(const DeviceDraft::Shape& shape, int page_size) const;
   simt::DraftTreesArgs args(const simt::Trees& trees);
   simt::ListFirstArgs first_args(const simt::ChoiceArgs& choice);
   // Nodes of a frontier that have rows of logits.
   int rows_of_frontier() const { return is_shared() ? 1 : growth_.width(); }
+  // Whether the passes of levels differ.
+  bool has_many_passes() const { return network_.predicts_levels || network_.carried > 0; }
   bool is_shared() const { return network_.predicts_levels && !network_.follows_tokens; }
+  // From here on operations go to the list, for these rows.
+  void record_for(const DevicePassRows& rows, DeviceList& list);
   void record_later_levels(const simt::Trees& trees, DeviceList& list, const Passes& passes);
   void record_pass(const simt::Trees& trees, int64_t rows, const Passes& passes, int level);
   void record_inputs(const simt::Trees& trees, const Passes& passes, FloatAddress states, int64_t rows);
@@ -154,11 +175,14 @@ class DeviceTrees {
   DevicePassRows rows_;
   DevicePassRows features_, kept_;  // read for the first pass, and written after the target's
   std::optional<DevicePassRows> block_, causal_block_;
+  std::optional<CarriedStates> carried_;
+  std::optional<HiddenEntries> hidden_;  // as carried_
   DeviceChooser chooser_;
   Nodes nodes_;
   Lists lists_;
-  DeviceNumbers<int> table_;  // of shapes
-  DeviceNumbers<int> going_;  // whether another level is drafted
+  DeviceNumbers<int> table_;    // of shapes
+  DeviceNumbers<int> going_;    // whether another level is drafted
+  DeviceList* list_ = nullptr;  // that is recorded
 };
 
 }  // namespace outrider

@@ -364,7 +364,7 @@ void open_device_loop(EngineParts& parts) {
   const DraftLimits limits = limits_of(options.speculation);
   DeviceDraft* const draft = parts.drafter->device_draft();
   if (loop.ok() && draft != nullptr && limits.max_nodes < kMostListedRows) {
-    shape.max_levels = std::min(limits.max_draft_len, limits.max_nodes);
+    shape.max_levels = std::min({limits.max_draft_len, limits.max_nodes, draft->max_levels()});
     shape.max_nodes = limits.max_nodes;
     shape.max_rows = std::min(int64_t{options.max_batch} * (limits.max_nodes + 1), kMostListedRows);
     auto drafting = DeviceLoop::make(*parts.target, *parts.cache, shape, draft);

@@ -27,6 +27,8 @@ struct EngineCase {
   int preempt_every = 0;
   std::string model = small_target();
   SpeculativeOptions speculation = {};
+  int longest_prompt = 40;
+  int64_t context = 96;
 };
 
 #ifdef OUTRIDER_SLOW_TEST
@@ -55,7 +57,7 @@ std::unique_ptr<Engine> open_case(const EngineCase& one) {
   options.device = ComputeDevice::kEmulated;
   options.device_steps = one.device_steps;
   options.threads = 1;
-  options.context = 96;
+  options.context = one.context;
   options.max_batch = one.batch;
   options.page_size = one.page_size;
   options.kv_pages = one.kv_pages;
@@ -122,10 +124,10 @@ SamplingParams random_params(std::mt19937& random) {
   return sampling;
 }
 
-Request random_request(std::mt19937& random, const Engine& engine) {
+Request random_request(std::mt19937& random, const Engine& engine, int longest_prompt) {
   Request request;
   const auto vocab = static_cast<int>(engine.info().vocab_size);
-  const int length = 1 + below(random, 40);
+  const int length = 1 + below(random, longest_prompt);
   for (int i = 0; i < length; ++i) request.prompt.push_back(below(random, vocab));
   request.max_tokens = below(random, 10) == 0 ? 200 : 1 + below(random, 30);  // 200: the context ends it
   request.sampling = random_params(random);
@@ -140,10 +142,10 @@ Request random_request(std::mt19937& random, const Engine& engine) {
   return request;
 }
 
-Plan random_plan(std::mt19937& random, const Engine& engine, int count) {
+Plan random_plan(std::mt19937& random, const Engine& engine, int count, int longest_prompt = 40) {
   Plan plan;
   for (int i = 0; i < count; ++i) {
-    plan.requests.push_back(random_request(random, engine));
+    plan.requests.push_back(random_request(random, engine, longest_prompt));
     plan.cancelled_after.push_back(below(random, 6) == 0 ? 1 + random() % 9 : 0);
   }
   return plan;
@@ -185,7 +187,7 @@ int64_t expect_same_engines(EngineCase one, int device_steps, int plans, int req
   std::mt19937 random(static_cast<unsigned>(device_steps + one.batch + one.preempt_every));
   int64_t calls = 0, drafts = 0;
   for (int turn = 0; turn < plans || turn * requests < kLeastRequests; ++turn) {
-    const Plan plan = random_plan(random, *host, requests);
+    const Plan plan = random_plan(random, *host, requests, one.longest_prompt);
     const Record expected = run_plan(*host, plan), found = run_plan(*device, plan);
     expect_same_records(expected, found);
     calls += found.calls;
@@ -256,12 +258,28 @@ TEST(DeviceSteps, TreesOfADraftModel) {
   run({.batch = 4, .page_size = 4, .kv_pages = 48}, with_tree(chains_of("llama", 4), 2, 8), 8, 4);
 }
 
+// Children are the likeliest tokens also where requests sample.
+TEST(DeviceSteps, TreesOfTheLikeliestTokens) {
+  OUTRIDER_REQUIRE_DEVICE();
+  int64_t accepted = 0;
+  const auto run = [&](EngineCase one, SpeculativeOptions speculation, int steps) {
+    speculation.tree.children = ChildrenChoice::kTop;
+    one.speculation = speculation;
+    accepted += expect_same_engines(one, steps, 3, 12);
+  };
+  run({.batch = 1}, chains_of("llama", 3, 1.5), 8);
+  run({.batch = 3}, with_tree(chains_of("llama_rope_linear", 4), 3, 10), 8);
+  run({.batch = 2, .page_size = 1}, with_tree(chains_of("qwen2", 2), {2, 2}), 16);
+  run({.batch = 3, .preempt_every = 5}, with_tree(chains_of("llama", 3, 1.5), {3, 1}), 8);
+  EXPECT_GT(accepted, 0);
+}
+
 // Heads read features that stay on the device.
 TEST(DeviceSteps, DraftsOfHeads) {
   OUTRIDER_REQUIRE_DEVICE();
-  const std::set<std::string> with_device_form = {"eagle",          "eagle_two_layers",      "eagle3",
-                                                  "eagle3_one_tap", "eagle3_speculators",    "mtp",
-                                                  "mtp_qwen",       "mtp_half_of_the_tokens"};
+  const std::set<std::string> with_device_form = {"eagle",          "eagle_two_layers",       "eagle3",
+                                                  "eagle3_one_tap", "eagle3_speculators",     "mtp",
+                                                  "mtp_qwen",       "mtp_half_of_the_tokens", "mtp_chained"};
   size_t found = 0;
   int64_t accepted = 0;
   for (const HeadCase& head : head_cases()) {
@@ -283,10 +301,36 @@ TEST(DeviceSteps, DraftsOfHeads) {
   EXPECT_GT(accepted, 20);
 }
 
+// Each level has a module, whose rows go on from the states of the entries before.
+TEST(DeviceSteps, DraftsOfSeveralModules) {
+  OUTRIDER_REQUIRE_DEVICE();
+  for (const int modules : {2, 3}) {
+    SCOPED_TRACE(modules);
+    const std::unique_ptr<FakeHead> files = make_mtp(kSmallTarget, modules);
+    files->scale = 0.1f;  // hardly more than the residual stream, so that a draft is right now and then
+    SpeculativeOptions options;
+    options.decoding_type = Method::kMtp;
+    options.speculative_model = files->write();
+    options.max_draft_len = modules;
+    const auto run = [](EngineCase one, const SpeculativeOptions& speculation) {
+      one.speculation = speculation;
+      EXPECT_GT(expect_same_engines(one, 8, 2, 12), 0);
+    };
+    run({.batch = 1}, options);
+    run({.batch = 3, .page_size = 4, .longest_prompt = 4}, with_tree(options, 3, 9));
+    run({.batch = 2, .page_size = 1, .preempt_every = 5, .longest_prompt = 4}, with_tree(options, {2, 2}));
+    run({.batch = 4, .page_size = 4, .kv_pages = 48}, options);
+    options.max_draft_len = 5;  // more than there are modules
+    run({.batch = 3, .preempt_every = 5}, options);
+    run({.batch = 2, .longest_prompt = 200, .context = 256}, with_tree(options, {2, 1}));
+  }
+}
+
 // A pass over a block gives all levels, which DSpark changes by the tokens before.
 TEST(DeviceSteps, DraftsOfBlocks) {
   OUTRIDER_REQUIRE_DEVICE();
-  const std::set<std::string> with_device_form = {"dflash", "dflash_sliding", "dspark", "dspark_masks_only"};
+  const std::set<std::string> with_device_form = {
+      "dflash", "dflash_sliding", "dspark", "dspark_masks_only", "dspark_gated", "dspark_recurrent"};
   size_t found = 0;
   for (const HeadCase& head : head_cases()) {
     if (!with_device_form.contains(head.name)) continue;

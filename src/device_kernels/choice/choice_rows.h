@@ -9,11 +9,15 @@
 namespace outrider::simt {
 
 enum ChoiceMode : int {
-  kNoChoice,    // the row gets no token
-  kGreedy,      // the largest logit
-  kRace,        // the coupled race of all tokens
-  kRaceOfKept,  // the race of the tokens that top-k and min-p keep
+  kNoChoice,        // the row gets no token
+  kGreedy,          // the largest logit
+  kRace,            // the coupled race of all tokens
+  kRaceOfKept,      // the race of the tokens that top-k and min-p keep
+  kLikeliestOfKept  // for lists of tokens: the likeliest that top-k and min-p keep, by their probabilities
 };
+
+// Whether the mode reads kept tokens with their weights.
+SIMT bool reads_kept(int mode) { return mode == kRaceOfKept || mode == kLikeliestOfKept; }
 
 inline constexpr int kPartTokens = 1024;  // of a row, for a warp
 

@@ -72,7 +72,7 @@ struct Podium {
 
 // Lists of the first tokens of each part of each row.
 struct ListFirstArgs {
-  ChoiceArgs choice;      // kGreedy: the likeliest tokens, by their logits with the other sign
+  ChoiceArgs choice;      // kGreedy: the likeliest tokens; keys are logits with the other sign
   Rows<const int> slots;  // [rows]; -1: nobody uses the row; or no rows: all are used
   Rows<double> keys;      // [rows, parts, 32]
   Rows<int> tokens;       // [rows, parts, 32]
@@ -153,15 +153,18 @@ SIMT_PART FirstTokens early_tokens(const Runners& of, int first, float bound) {
           select(among, tokens, Ints(FirstTokens::kNone))};
 }
 
-SIMT_PART FirstTokens early_kept_tokens(const ChoiceArgs& args, const Runners& of, int row, int first) {
+// Kept tokens by their times in the race, or by their probabilities.
+SIMT_PART FirstTokens first_kept_tokens(const ChoiceArgs& args, const Runners& of, int row, int first) {
   const int64_t list = static_cast<int64_t>(row) * args.vocab;
   const int count = of.end - first;
   const Ints tokens = args.kept_tokens.from(list).load_some(first, count, 0);
   const Doubles shares =
       div_rn(args.kept_weights.from(list).load_some(first, count, 1.0), Doubles(args.totals.load_one(row)));
   const Bools in = lane_id() < Ints(count);
-  return {select(in, div_rn(exponential_of(noise_bits(of, tokens)), shares), Doubles(__builtin_huge_val())),
-          select(in, tokens, Ints(FirstTokens::kNone))};
+  const Doubles keys = args.mode(row) == kLikeliestOfKept
+                           ? sub_rn(Doubles(0.0), shares)
+                           : div_rn(exponential_of(noise_bits(of, tokens)), shares);
+  return {select(in, keys, Doubles(__builtin_huge_val())), select(in, tokens, Ints(FirstTokens::kNone))};
 }
 
 SIMT_PART FirstTokens first_of_part(const ListFirstArgs& args, const Runners& of, int row) {
@@ -172,7 +175,7 @@ SIMT_PART FirstTokens first_of_part(const ListFirstArgs& args, const Runners& of
     const float bound = mul_rn(to_float(podium.last_key()), kMargin);  // of a race
     podium.enter(mode == kGreedy ? likely_tokens(of.logits, first, of.end)
                  : mode == kRace ? early_tokens(of, first, bound)
-                                 : early_kept_tokens(args.choice, of, row, first));
+                                 : first_kept_tokens(args.choice, of, row, first));
   }
   return podium.first;
 }
@@ -185,7 +188,7 @@ SIMT void list_first(const Block& block, const ListFirstArgs& args) {
   const int row = item / args.choice.parts, mode = args.choice.mode(row);
   if (mode == kNoChoice || (!args.slots.is_null() && args.slots.load_one(row) < 0)) return;
   const Largest largest = largest_of_row(args.choice, row);
-  const int all = mode == kRaceOfKept ? args.choice.kept.load_one(row) : args.choice.vocab;
+  const int all = reads_kept(mode) ? args.choice.kept.load_one(row) : args.choice.vocab;
   const int begin = item % args.choice.parts * kPartTokens, end = begin + kPartTokens;
   const Runners of{.logits = args.choice.logits.from(static_cast<int64_t>(row) * args.choice.stride),
                    .largest = largest,

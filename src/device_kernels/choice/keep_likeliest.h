@@ -148,7 +148,7 @@ SIMT_PART double sum_in_order(const Rows<double>& weights, int count) {
 SIMT void keep_likeliest(const Block& block, const ChoiceArgs& args) {
   const int row = block.index();
   block.wait_for_previous();
-  if (args.mode(row) != kRaceOfKept) return;
+  if (!reads_kept(args.mode(row))) return;
   const KeptRow of = kept_row(block, args, row);
   const TopK top = find_top_k(block, of, args.top_k(row));
   Ints at_threshold(0), kept(0);

@@ -28,6 +28,19 @@ struct GrownTrees {
   Rows<int> frontier;   // [width, sequences]
 };
 
+// Where states of entries lie, for a network whose rows go on from the state of the entry before.
+struct CarriedRows {
+  Rows<int>
+      before;  // [blocks * sequences]: by row of a first pass, the place of the entry before; -1: no row
+  List<int> firsts;  // [sequences]: the positions of the first pending tokens
+  int of_sequence;   // places; the entry before the first pending token's has the first one
+
+  SIMT void put(const Bools& in, Ints row, const Bools& used, Ints sequence, Ints position) const {
+    const Ints entry = position - firsts.load_if(used, sequence, 0);
+    before.store_if(in, row, select(used, sequence * Ints(of_sequence) + entry, Ints(-1)));
+  }
+};
+
 // A network that drafts trees. Its first pass has the rows of all pending tokens, then of the tokens before
 // them, and so on, as far as they have no entries yet. A later pass has the frontiers: the first nodes of all
 // sequences, then the second ones, and so on.
@@ -52,8 +65,9 @@ struct DraftTreesArgs {
   // [block_size * sequences]: the places of a block that one pass drafts, which see all of them, or see none
   // after them; or no rows.
   PassRows block = {}, causal_block = {};
-  int block_size = 0;  // the pending token, and masks after it
-  int mask = 0;        // their token
+  int block_size = 0;        // the pending token, and masks after it
+  int mask = 0;              // their token
+  CarriedRows carried = {};  // or no rows
 
   SIMT int word(GrowthWord which, int sequence) const {
     return grown.words.load_one(which * of.sequences + sequence);
@@ -121,6 +135,7 @@ SIMT void start_trees(const Block& block, const DraftTreesArgs& args) {
       const Ints token = back == 0 ? args.of.pending.load_if(used, sequence, 0) : draft;
       args.rows.put(in, row, used, sequence, token, position - Ints(back));
       if (args.reads_features != 0) args.features.put(in, row, used, sequence, token, position - Ints(back));
+      if (!args.carried.before.is_null()) args.carried.put(in, row, used, sequence, position - Ints(back));
     }
     put_block(args, in, sequence, drafts, position);
     start_growth(args, in, sequence, drafts);
@@ -152,10 +167,16 @@ struct ChildTokens {
   Bools found;
 };
 
+// Keys are shares with the other sign.
+SIMT Doubles probability_of_key(Doubles key) {
+  constexpr double kMostCertain = 1.0 - 1e-9;  // as TreeGrowth has it
+  const Doubles share = sub_rn(Doubles(0.0), key), most(kMostCertain);
+  return select(share < most, share, most);
+}
+
 // The likeliest tokens by their shares of all weights. Equal shares are in the order of the tokens.
 SIMT_PART ChildTokens likeliest_children(const ListFirstArgs& args, int row, const FirstTokens& first,
                                          int count) {
-  constexpr double kMostCertain = 1.0 - 1e-9;  // as TreeGrowth has it
   const Bools among = first.is_token() && lane_id() < Ints(count);
   if (args.sums.is_null()) return {first.token, Doubles(1.0), among};
   const Floats logits = to_float(sub_rn(Doubles(0.0), select(among, first.key, Doubles(0.0))));
@@ -166,8 +187,12 @@ SIMT_PART ChildTokens likeliest_children(const ListFirstArgs& args, int row, con
   const FirstTokens sorted =
       in_order({select(counts, sub_rn(Doubles(0.0), shares), Doubles(__builtin_huge_val())),
                 select(counts, first.token, Ints(FirstTokens::kNone))});
-  const Doubles share = sub_rn(Doubles(0.0), sorted.key), most(kMostCertain);
-  return {sorted.token, select(share < most, share, most), sorted.is_token()};
+  return {sorted.token, probability_of_key(sorted.key), sorted.is_token()};
+}
+
+// The likeliest of the tokens that truncation keeps.
+SIMT_PART ChildTokens kept_children(const FirstTokens& first, int count) {
+  return {first.token, probability_of_key(first.key), first.is_token() && lane_id() < Ints(count)};
 }
 
 // The first arrivals, and the softmax of log q + g over them and their rivals.
@@ -195,9 +220,10 @@ SIMT_PART int expand_node(const DraftTreesArgs& args, int sequence, int index, i
   if (args.drops == 0 && room < wanted) wanted = room;
   if (wanted <= 0) return count;
   const FirstTokens first = args.first.load(row * args.first.choice.parts);
-  const ChildTokens children = args.first.choice.mode(row) == kGreedy
-                                   ? likeliest_children(args.first, row, first, wanted)
-                                   : coupled_children(first, wanted, args.rivals);
+  const int mode = args.first.choice.mode(row);
+  const ChildTokens children = mode == kGreedy            ? likeliest_children(args.first, row, first, wanted)
+                               : mode == kLikeliestOfKept ? kept_children(first, wanted)
+                                                          : coupled_children(first, wanted, args.rivals);
   const Ints place = (lane_id() + Ints(count + 1)) * Ints(sequences) + Ints(sequence);
   const Ints rows_of_shape = lane_id() * Ints(args.shapes.load_one(shape + kNextChild)) +
                              Ints(args.shapes.load_one(shape + kFirstChild));

@@ -215,6 +215,45 @@ SIMT void place_accepted(const Block& block, const PlaceTreesArgs& args) {
                 args.of.positions.load_if(in, sequence, 0) + depth);
 }
 
+// The lists of rows without the entries before entry `first`, except that each row sees its own. As lists of
+// EntryHiding, they have no prefix.
+struct HideEntriesArgs {
+  List<int> entries;       // [rows, 4], see RowEntries
+  List<int> tails;         // of these; entries of a row rise
+  Rows<int> seen_entries;  // [rows, 4]
+  Rows<int> seen;          // [rows, most]
+  int rows;
+  int most;  // entries of a row
+  int first;
+};
+
+// A warp takes a row.
+SIMT void hide_entries(const Block& block, const HideEntriesArgs& args) {
+  const int row = block.index() * block.warps() + block.warp();
+  if (row >= args.rows) return;
+  block.wait_for_previous();
+  const int page = args.entries.load_one(4 * row), prefix = args.entries.load_one(4 * row + 1);
+  const int tail = args.entries.load_one(4 * row + 2), tail_len = args.entries.load_one(4 * row + 3);
+  int hidden = 0;  // of the tail
+  while (hidden < tail_len && args.tails.load_one(tail + hidden) < args.first) ++hidden;
+  int begin = args.first < prefix ? args.first : prefix;
+  if (tail_len == 0 && begin == prefix && prefix > 0) begin = prefix - 1;
+  if (tail_len > 0 && begin == prefix && hidden == tail_len) --hidden;
+  const int from_prefix = prefix - begin, count = from_prefix + tail_len - hidden;
+  const int place = row * args.most;
+  for (int first = 0; first < count; first += kWarp) {
+    const Ints i = lane_id() + Ints(first);
+    const Bools in = i < Ints(count), in_tail = in && i >= Ints(from_prefix);
+    const Ints of_tail = args.tails.load_if(in_tail, i + Ints(tail + hidden - from_prefix), 0);
+    args.seen.store_if(in, i + Ints(place), select(in_tail, of_tail, i + Ints(begin)));
+  }
+  const Ints lane = lane_id();
+  const Ints number =
+      select(lane == Ints(0), Ints(page),
+             select(lane == Ints(1), Ints(0), select(lane == Ints(2), Ints(place), Ints(count))));
+  args.seen_entries.store_if(lane < Ints(4), lane + Ints(4 * row), number);
+}
+
 // After a walk: the entries of accepted nodes move to the places of their tokens, in all layers.
 struct MoveEntriesArgs {
   Trees of;

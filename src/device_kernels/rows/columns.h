@@ -2,6 +2,7 @@
 // Steps of draft heads over rows of logits and over the places of blocks.
 #pragma once
 
+#include "device_kernels/rows/portable_functions.h"
 #include "device_kernels/rows/row_part.h"
 
 namespace outrider::simt {
@@ -94,6 +95,36 @@ SIMT void convolve_blocks(const Block& block, const BlockConvolutionArgs& args) 
     }
     args.x.from(static_cast<int64_t>(row) * args.dim).store_if(in, channel, sum);
   }
+}
+
+// Cells of DSpark's head, see LayerBackend::CellStep.
+struct CellStepArgs {
+  Rows<const float> x;       // [rows, 3, dim]
+  Rows<const float> before;  // [rows, dim]
+  Rows<float> cells;         // [rows, dim]
+  Rows<float> y;             // [rows, dim]
+  int rows;
+  int dim;
+};
+
+SIMT Floats portable_tanh_of(Floats x) {
+  const Floats two(2.0F);
+  return sub_rn(mul_rn(two, portable_sigmoid_of(mul_rn(two, x))), Floats(1.0F));
+}
+
+// A warp takes 32 numbers of a row.
+SIMT void step_cells(const Block& block, const CellStepArgs& args) {
+  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  if (row < 0) return;
+  block.wait_for_previous();
+  const int64_t first = static_cast<int64_t>(row) * args.dim;
+  const auto x = args.x.from(3 * first);
+  const Floats gate = portable_sigmoid_of(x.load_if(in, i, 0.0F));
+  const Floats candidate = portable_tanh_of(x.from(args.dim).load_if(in, i, 0.0F));
+  const Floats before = args.before.from(first).load_if(in, i, 0.0F);
+  const Floats added = mul_rn(sub_rn(Floats(1.0F), gate), candidate);
+  args.cells.from(first).store_if(in, i, add_rn(mul_rn(gate, before), added));
+  args.y.from(first).store_if(in, i, portable_tanh_of(x.from(2 * args.dim).load_if(in, i, 0.0F)));
 }
 
 }  // namespace outrider::simt

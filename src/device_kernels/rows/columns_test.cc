@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/portable_math.h"
 #include "device_kernels/kernel_comparison.h"
 
 namespace outrider {
@@ -71,6 +72,34 @@ TEST(DeviceColumns, MeansAddQuotients) {
                simt::MeansArgs{
                    .x = rows_of(x), .y = rows_of(y), .rows = kRowsOfColumns, .count = count, .dim = kDim},
                {.blocks = 3, .warps = 2}, seed);
+    comparison.add(expected, y);
+  }
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST(DeviceColumns, CellsTakeSteps) {
+  constexpr int kDim = 50;
+  const auto tanh_of = [](float x) { return 2 * portable_sigmoid(2 * x) - 1; };
+  BitComparison comparison;
+  for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
+    const Floats x = adversarial_floats(kRowsOfColumns * 3 * kDim, seed);
+    const Floats before = adversarial_floats(kRowsOfColumns * kDim, seed + 1);
+    Floats cells(before.size()), y(before.size()), expected_cells(before.size()), expected(before.size());
+    for (size_t i = 0; i < before.size(); ++i) {
+      const float* const own = &x[i / kDim * 3 * kDim + i % kDim];
+      const float gate = portable_sigmoid(own[0]);
+      expected_cells[i] = gate * before[i] + (1 - gate) * tanh_of(own[kDim]);
+      expected[i] = tanh_of(own[2 * kDim]);
+    }
+    run_kernel(KernelName::kStepCells,
+               simt::CellStepArgs{.x = rows_of(x),
+                                  .before = rows_of(before),
+                                  .cells = rows_of(cells),
+                                  .y = rows_of(y),
+                                  .rows = kRowsOfColumns,
+                                  .dim = kDim},
+               {.blocks = kRowsOfColumns, .warps = 2}, seed);
+    comparison.add(expected_cells, cells);
     comparison.add(expected, y);
   }
   EXPECT_EQ(comparison.differing(), 0);

@@ -32,27 +32,36 @@ class MarkovMixer {
   MarkovMixer(const Sizes& sizes, LayerBackend& backend) : sizes_(sizes), backend_(backend) {}
   Status plan(WeightLoader& loader);
 
-  // Changes the embeddings [tokens, rank] of tokens before a place with that state [hidden]. `from`: the row
-  // that the token's parent had in the call before, of the place before; empty: at the first place.
-  void mix(FloatAddress state, std::span<const int> from, FloatAddress embeddings, int64_t tokens);
+  void reserve(int64_t tokens);
+  // Before mix() for a place: the cells of its tokens' parents. `from`: the row that each had in the call
+  // before, of the place before; empty: at the first place.
+  void carry(std::span<const int> from, int64_t tokens);
+  void clear_cells(int64_t tokens);  // as carry() at the first place
+  // Changes the embeddings [tokens, rank] of tokens before places. Token i is before a place with the state
+  // i % count.
+  struct States {
+    FloatAddress numbers;  // [count, hidden]
+    int64_t count = 1;
+  };
+  void mix(const States& states, FloatAddress embeddings, int64_t tokens);
+
+  // For passes that a device records: the cells [tokens, rank] that mix() reads, in place of carry(), and the
+  // cells after it. Without cells no numbers are read.
+  FloatAddress cells_before() const { return before_.data(); }
+  FloatAddress cells() const { return cells_.data(); }
+  int64_t cell_size() const { return is_cell() ? sizes_.rank : 0; }
 
  private:
+  bool is_cell() const { return sizes_.kind == MarkovKind::kRecurrent; }
   int64_t inputs() const;
   int64_t outputs() const;
-  void gate(std::span<const float> gates, std::span<const float> embeddings);
-  void step(std::span<const float> joint, std::span<const int> from);
-  float cell(std::span<const int> from, int64_t row, int64_t column) const;
 
   Sizes sizes_;
   LayerBackend& backend_;
   Projection projection_;         // [outputs, inputs]
-  std::vector<float> cells_;      // [rows of the call before, rank]
-  std::vector<float> next_;       // [tokens, rank]
-  std::vector<float> mixed_;      // [tokens, rank]
-  std::vector<int32_t> repeats_;  // zeros, one for each token
   BackendRows inputs_{backend_};  // [tokens, inputs]
   BackendRows outputs_{backend_};
-  BackendRows read_cells_{backend_};  // [tokens, rank]
+  BackendRows before_{backend_}, cells_{backend_};  // [tokens, rank]
 };
 
 }  // namespace outrider

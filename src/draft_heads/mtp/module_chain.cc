@@ -42,11 +42,13 @@ RecurrentHead::Output ModuleChain::forward_chained(const Pass& pass) {
     const bool reads_features = k == 0;
     const int64_t offset = static_cast<int64_t>(k) * hidden_size_;
     if (!reads_features) gather_inputs(pass, k, states_.data());
+    if (pass.recorded) pass.recorded->see_from(static_cast<int>(k));
     run(pass, k, reads_features ? pass.inputs : inputs_.data(), states_.data());
     if (pass.entry_states) {
       backend_.copy_strided({states_.data(), hidden_size_, pass.entry_states + offset, state_size(),
                              batch.rows(), hidden_size_});
     }
+    if (pass.recorded && level == 0) pass.recorded->keep(states_.data(), hidden_size_, offset);
     backend_.copy(
         {states_.data(), hidden_size_, batch.logits_rows, kept_.data() + offset, state_size(), hidden_size_});
   }
@@ -64,6 +66,7 @@ void ModuleChain::gather_inputs(const Pass& pass, size_t module, FloatAddress pr
   if (pass.level > 0)
     return backend_.copy_strided(
         {pass.inputs + offset, state_size(), inputs_.data(), dim, batch.rows(), dim});
+  if (pass.recorded) return pass.recorded->bring(inputs_.data(), dim, offset);
   for (int64_t begin = 0, end = 0; begin < batch.rows(); begin = end) {
     const int32_t sequence = batch.sequences[static_cast<size_t>(begin)];
     while (end < batch.rows() && batch.sequences[static_cast<size_t>(end)] == sequence) ++end;

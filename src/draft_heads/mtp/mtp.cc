@@ -28,7 +28,7 @@ class Mtp final : public ModuleChain {
   }
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
-  bool can_be_recorded() const override { return !is_chained(); }
+  bool can_be_recorded() const override { return true; }
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:

@@ -84,6 +84,7 @@ class DraftTargetDrafter final : public Drafter, private DeviceDraft {
 
  private:
   Status reserve(const Shape& shape) override;
+  int max_levels() const override { return kMaxDraftLen; }
   bool takes(const DraftRequest& request) const override { return device_growth_.takes(request); }
   bool has_branches() const override { return device_growth_.has_branches(); }
   bool start(std::span<const Row> rows) override;

@@ -47,7 +47,8 @@ class DFlashDrafter final : public Drafter, private DeviceDraft {
 
  private:
   Status reserve(const Shape& shape) override;
-  bool takes(const DraftRequest& request) const override;
+  int max_levels() const override { return places_; }
+  bool takes(const DraftRequest& request) const override { return device_growth_.takes(request); }
   bool has_branches() const override { return device_growth_.has_branches(); }
   bool start(std::span<const Row> rows) override;
   void record(const simt::Trees& trees, DeviceList& list) override;
@@ -107,7 +108,8 @@ class DFlashDrafter final : public Drafter, private DeviceDraft {
   DeviceBackend* device_ = nullptr;          // the backend, from DeviceDraft::reserve() on
   std::optional<DeviceTrees> device_trees_;  // as device_
   int device_levels_ = 0;                    // of the deepest tree
-  FloatAddress device_logits_;               // [levels, sequences, vocabulary], of a pass that is recorded
+  // Rows of a pass that is recorded: [levels, sequences, numbers].
+  FloatAddress device_logits_, device_states_;
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
@@ -274,10 +276,6 @@ Status DFlashDrafter::reserve(const Shape& shape) {
   return {};
 }
 
-bool DFlashDrafter::takes(const DraftRequest& request) const {
-  return device_growth_.takes(request) && request.max_draft_len <= places_;
-}
-
 bool DFlashDrafter::start(std::span<const Row> rows) {
   const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
   std::vector<Sequence*> found(rows.size(), nullptr);
@@ -325,27 +323,35 @@ bool DFlashDrafter::stage_run(Sequence& sequence, const Row& row) {
 
 void DFlashDrafter::record(const simt::Trees& trees, DeviceList& list) {
   const DFlashConfig& config = network_->config();
-  simt::Trees grown = trees;  // takes() refuses more levels than there are places
-  grown.levels = std::min(trees.levels, places_);
+  const MarkovMixer* const cells = network_->cells();
   gathered_.reserve(device_trees_->rows_of(trees.sequences), traits_.states.size);
   const auto gather = [&](int64_t rows) { store_.record_gather(rows, gathered_.data()); };
   const auto run_block = [&](const ForwardBatch& block) {
     const FloatAddress states =
-        network_->run(block, cache_, [&](bool is_causal) { device_trees_->see_block(is_causal, list); });
-    device_logits_ = network_->logits(states + config.first_place * trees.sequences * hidden_size(),
-                                      int64_t{grown.levels} * trees.sequences);
+        network_->run(block, cache_, [&](bool is_causal) { device_trees_->see_block(is_causal); });
+    device_states_ = states + config.first_place * trees.sequences * hidden_size();
+    device_logits_ = network_->logits(device_states_, int64_t{trees.levels} * trees.sequences);
   };
   const auto forward = [&](const ForwardBatch& batch, int level) {
     if (level == 0) {
       network_->add_context(batch, gathered_.data(), cache_);
-      device_trees_->record_block(grown, list, run_block);
+      device_trees_->record_block(trees, run_block);
     }
-    const FloatAddress logits = device_logits_ + int64_t{level} * trees.sequences * width_;
+    const int64_t place = int64_t{level} * trees.sequences;
+    const FloatAddress logits = device_logits_ + place * width_;
     if (!config.follows_tokens()) return DeviceTrees::Output{.logits = logits};
-    return DeviceTrees::Output{
-        .logits = network_->recorded_logits(logits, trees.sequences, std::ssize(batch.logits_rows))};
+    const FloatAddress after = network_->recorded_logits({.logits = logits,
+                                                          .states = device_states_ + place * hidden_size(),
+                                                          .count = trees.sequences,
+                                                          .is_first = level == 0},
+                                                         std::ssize(batch.logits_rows));
+    return DeviceTrees::Output{.logits = after, .states = cells ? cells->cells() : FloatAddress()};
   };
-  device_trees_->record(grown, list, {.forward = forward, .gather = gather});
+  device_trees_->record(trees, list,
+                        {.forward = forward,
+                         .gather = gather,
+                         .inputs = cells ? cells->cells_before() : FloatAddress(),
+                         .state_size = cells ? cells->cell_size() : 0});
 }
 
 void DFlashDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {

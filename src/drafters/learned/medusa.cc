@@ -37,7 +37,8 @@ class MedusaDrafter final : public Drafter, private DeviceDraft {
 
  private:
   Status reserve(const Shape& shape) override;
-  bool takes(const DraftRequest& request) const override;
+  int max_levels() const override { return static_cast<int>(heads_->shape().head_count); }
+  bool takes(const DraftRequest& request) const override { return device_growth_.takes(request); }
   bool has_branches() const override { return device_growth_.has_branches(); }
   bool start(std::span<const Row> rows) override;
   void record(const simt::Trees& trees, DeviceList& list) override;
@@ -119,8 +120,7 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
   if (growing_.size() == active_) growing_.push_back(std::make_unique<Growing>());
   Growing& growing = *growing_[active_];
   growing.request = request;
-  growing.request.max_draft_len =
-      std::min(request.max_draft_len, static_cast<int>(heads_->shape().head_count));
+  growing.request.max_draft_len = std::min(request.max_draft_len, max_levels());
   growing.growth.start(growth_, growing.request, tree, sequence->history.sync(request));
   if (growing.growth.frontier().empty()) return;
   states_.write(sequence->state, static_cast<int64_t>(active_));
@@ -140,10 +140,6 @@ Status MedusaDrafter::reserve(const Shape& shape) {
   heads_->reserve(shape.max_sequences);
   states_.reserve(shape.max_sequences, heads_->shape().hidden_size);
   return {};
-}
-
-bool MedusaDrafter::takes(const DraftRequest& request) const {
-  return device_growth_.takes(request) && request.max_draft_len <= heads_->shape().head_count;
 }
 
 bool MedusaDrafter::start(std::span<const Row> rows) {
@@ -174,9 +170,7 @@ void MedusaDrafter::record(const simt::Trees& trees, DeviceList& list) {
     heads_->logits(level);
     return DeviceTrees::Output{.logits = heads_->logit_rows()};
   };
-  simt::Trees grown = trees;  // takes() refuses more levels than there are heads
-  grown.levels = std::min(trees.levels, static_cast<int>(heads_->shape().head_count));
-  device_trees_->record(grown, list, {.forward = forward, .gather = gather});
+  device_trees_->record(trees, list, {.forward = forward, .gather = gather});
 }
 
 void MedusaDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {

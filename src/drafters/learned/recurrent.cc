@@ -53,7 +53,8 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
 
  private:
   Status reserve(const Shape& shape) override;
-  bool takes(const DraftRequest& request) const override;
+  int max_levels() const override { return head_->max_draft_len(); }
+  bool takes(const DraftRequest& request) const override { return device_growth_.takes(request); }
   bool has_branches() const override { return device_growth_.has_branches(); }
   bool start(std::span<const Row> rows) override;
   void record(const simt::Trees& trees, DeviceList& list) override;
@@ -68,6 +69,7 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
     BackendRows states;             // [state_size] by staged entry; only the last committed token has one
     BackendRows carried;            // state of the last committed entry, where the head asks for it
     std::optional<KvTransaction> kept = {};  // features that a device keeps in its steps
+    int64_t row = 0;                         // in the device's run
   };
   using Context = ContextPass<Sequence>;
   // Result of known_tokens(), kept for the begin() that follows.
@@ -98,6 +100,8 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
   void commit_context();
   bool stage_features(Sequence& sequence, const Row& row);
   bool stage_entries(Sequence& sequence, const Row& row);
+  RecurrentHead::RecordedChain recorded_chain(int64_t rows);
+  void keep_run_states(Sequence& sequence, int64_t end);
 
   DrafterTraits traits_;
   LayerBackend& backend_;
@@ -382,13 +386,10 @@ Status RecurrentDrafter::reserve(const Shape& shape) {
                         DeviceTrees::Network{.vocab_size = vocab_size_,
                                              .row_size = row_of_logits_,
                                              .page_size = growth_.cache().shape().page_size,
-                                             .feature_page_size = store_.page_size()},
+                                             .feature_page_size = store_.page_size(),
+                                             .carried = head_->carries_state() ? state_size() : 0},
                         device_growth_, shape);
   return {};
-}
-
-bool RecurrentDrafter::takes(const DraftRequest& request) const {
-  return device_growth_.takes(request) && request.max_draft_len <= head_->max_draft_len();
 }
 
 bool RecurrentDrafter::start(std::span<const Row> rows) {
@@ -412,6 +413,10 @@ bool RecurrentDrafter::start(std::span<const Row> rows) {
     if (sequence->kept) of_rows[i].features = {sequence->waiting.rows.pages(), sequence->waiting.first};
     if (request.max_draft_len == 0) continue;
     if (!stage_entries(*sequence, rows[i])) return false;
+    sequence->row = static_cast<int64_t>(i);
+    if (CarriedStates* const carried = device_trees_->carried())
+      copy_states(sequence->carried.data(), carried->of_sequence(sequence->row), 1);
+    of_rows[i].pending = static_cast<int>(std::ssize(request.tokens)) - 1;
     samplings[i] = device_growth_.sampling_of(request);
     of_rows[i].pages = {sequence->kv.pages()};
     of_rows[i].choice = {&samplings[i], request.sample_index};
@@ -442,13 +447,30 @@ void RecurrentDrafter::record(const simt::Trees& trees, DeviceList& list) {
   inputs_.reserve(device_trees_->rows_of(trees.sequences), std::max(row_size(), state_size()));
   const auto gather = [&](int64_t rows) { store_.record_gather(rows, inputs_.data()); };
   const auto forward = [&](const ForwardBatch& batch, int level) {
-    const RecurrentHead::Output output = head_->forward(
-        {.batch = &batch, .cache = &growth_.cache(), .level = level, .inputs = inputs_.data()});
+    const RecurrentHead::RecordedChain chain = recorded_chain(batch.rows());
+    const RecurrentHead::Output output =
+        head_->forward({.batch = &batch,
+                        .cache = &growth_.cache(),
+                        .level = level,
+                        .inputs = inputs_.data(),
+                        .recorded = head_->carries_state() ? &chain : nullptr});
     return DeviceTrees::Output{.logits = output.logit_rows, .states = output.states};
   };
   device_trees_->record(
       trees, list,
       {.forward = forward, .gather = gather, .inputs = inputs_.data(), .state_size = state_size()});
+}
+
+RecurrentHead::RecordedChain RecurrentDrafter::recorded_chain(int64_t rows) {
+  return {.see_from = [this, rows](int first) { device_trees_->see_from(first, rows); },
+          .keep =
+              [this, rows](FloatAddress numbers, int64_t dim, int64_t column) {
+                device_trees_->carried()->record_keep({numbers, rows, dim, column});
+              },
+          .bring =
+              [this, rows](FloatAddress numbers, int64_t dim, int64_t column) {
+                device_trees_->carried()->record_bring({numbers, rows, dim, column});
+              }};
 }
 
 void RecurrentDrafter::record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) {
@@ -461,10 +483,20 @@ void RecurrentDrafter::finish(uint64_t id, std::span<const TokenId> tokens) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
-  const int64_t pending = std::ssize(tokens) - 1;
-  commit_run(sequence.staged, sequence.kv.length() + 1, pending - device_levels_, tokens);
+  const int64_t pending = std::ssize(tokens) - 1, certain = pending - device_levels_;
+  keep_run_states(sequence, certain - 1);
+  commit_run(sequence.staged, sequence.kv.length() + 1, certain, tokens);
   commit_run(sequence.kept, sequence.waiting.end(), pending, tokens);
   store_.drop(sequence.waiting, sequence.kv.length());
+}
+
+// Keeps the states of a run's entries before `end`, which are to be committed.
+void RecurrentDrafter::keep_run_states(Sequence& sequence, int64_t end) {
+  const int64_t count = end - sequence.kv.length();
+  CarriedStates* const carried = device_trees_->carried();
+  if (carried == nullptr || !sequence.staged || count <= 0) return;
+  keep_states(sequence, *sequence.staged, static_cast<size_t>(count),
+              carried->of_sequence(sequence.row) + state_size());
 }
 
 Result<std::unique_ptr<RecurrentHead>> load_recurrent(const HeadFile& file, const SpeculativeOptions& options,

@@ -188,6 +188,15 @@ class LayerBackend {
     int64_t group = 0;  // channels
   };
   virtual void convolve_blocks(const Convolution& args) = 0;
+  // A step of cells by x[rows, 3, dim], which are gates g, candidates c and outputs o: cells = s(g) * before
+  // + (1 - s(g)) * tanh(c) and y = tanh(o). s is portable_sigmoid(), and tanh(z) = 2 * s(2 * z) - 1.
+  struct CellStep {
+    FloatAddress x;
+    FloatAddress before, cells, y;  // [rows, dim]
+    int64_t rows = 0;
+    int64_t dim = 0;
+  };
+  virtual void step_cells(const CellStep& args) = 0;
 
   // The attention of a layer. `rotate_and_store()` normalizes queries, keys and values where norms are given,
   // rotates queries and keys, scales queries, and caches keys and values. Row i of qkv is rows[i] of the

@@ -223,6 +223,11 @@ class SeparateBackend final : public LayerBackend, private HostNames {
     convolution.x = own(args.x);
     host_.convolve_blocks(convolution);
   }
+  void step_cells(const CellStep& args) override {
+    CellStep step = args;
+    for (FloatAddress* numbers : {&step.x, &step.before, &step.cells, &step.y}) *numbers = own(*numbers);
+    host_.step_cells(step);
+  }
   void read_entries(const Entries& entries, FloatAddress y) override { host_.read_entries(entries, own(y)); }
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override {
     host_.rotate_and_store(own(attention), places);

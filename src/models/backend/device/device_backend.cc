@@ -358,6 +358,11 @@ void DeviceBackend::convolve_blocks(const Convolution& args) {
   ops_.convolve_blocks(args);
 }
 
+void DeviceBackend::step_cells(const CellStep& args) {
+  const Timer timer(*this, "cells");
+  ops_.step_cells(args);
+}
+
 void DeviceBackend::rotate_and_store(const Attention& attention, const RowPlaces& places) {
   const Timer timer(*this, "RoPE and cache",
                     cost_of_numbers(2 * std::ssize(places.rows) * attention.shape->qkv_size()));

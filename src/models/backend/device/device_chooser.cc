@@ -11,8 +11,10 @@
 namespace outrider {
 namespace {
 
-simt::ChoiceMode mode_of(const SamplingParams& sampling) {
+simt::ChoiceMode mode_of(const ChoiceRow& row) {
+  const SamplingParams& sampling = *row.sampling;
   if (sampling.temperature == 0.0) return simt::kGreedy;
+  if (row.lists_likeliest) return simt::kLikeliestOfKept;
   return sampling.is_truncated() ? simt::kRaceOfKept : simt::kRace;
 }
 
@@ -65,7 +67,7 @@ void DeviceChooser::set_rows(std::span<const ChoiceRow> rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].sampling == nullptr) continue;
     const SamplingParams& sampling = *rows[i].sampling;
-    modes[2 * i] = mode_of(sampling);
+    modes[2 * i] = mode_of(rows[i]);
     modes[2 * i + 1] = sampling.top_k;
     limits[2 * i] = sampling.temperature;
     limits[2 * i + 1] = sampling.min_p;

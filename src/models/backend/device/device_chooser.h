@@ -15,7 +15,8 @@ namespace outrider {
 // How the token of a row is chosen; a row without parameters gets none.
 struct ChoiceRow {
   const SamplingParams* sampling = nullptr;
-  uint64_t sample = 0;  // see RandomKey::sample_index
+  uint64_t sample = 0;           // see RandomKey::sample_index
+  bool lists_likeliest = false;  // kernels that list tokens take the likeliest, and not the first in the race
 };
 
 // Chooses tokens from rows of logits on a device, with the tokens of CoupledChooser.

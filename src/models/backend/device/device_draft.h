@@ -27,6 +27,8 @@ class DeviceDraft {
   // Makes room on the device, once. Error: the drafter's network cannot be recorded. Throws std::bad_alloc.
   virtual Status reserve(const Shape& shape) = 0;
 
+  // Levels that its trees have at most.
+  virtual int max_levels() const = 0;
   // Whether trees of this request can be drafted there.
   virtual bool takes(const DraftRequest& request) const = 0;
   // Whether its trees have more than one path.

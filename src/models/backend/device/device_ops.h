@@ -173,6 +173,7 @@ class DeviceOps {
   // Columns without a place have the number of the base; without a base they are -infinity.
   void place_columns(const LayerBackend::Columns& args, FloatAddress base);
   void convolve_blocks(const LayerBackend::Convolution& args);
+  void step_cells(const LayerBackend::CellStep& args);
   void read_entries(const LayerBackend::Entries& entries, FloatAddress y);
 
   void rotate_and_store(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places);

@@ -168,6 +168,18 @@ void DeviceOps::convolve_blocks(const LayerBackend::Convolution& args) {
               blocks, args.dim);
 }
 
+void DeviceOps::step_cells(const LayerBackend::CellStep& args) {
+  const int64_t numbers = args.rows * args.dim;
+  launch_rows(KernelName::kStepCells,
+              simt::CellStepArgs{.x = rows_at<const float>(args.x, 3 * numbers),
+                                 .before = rows_at<const float>(args.before, numbers),
+                                 .cells = rows_at<float>(args.cells, numbers),
+                                 .y = rows_at<float>(args.y, numbers),
+                                 .rows = static_cast<int>(args.rows),
+                                 .dim = static_cast<int>(args.dim)},
+              args.rows, args.dim);
+}
+
 template <typename Cached>
 void DeviceOps::read_cached(const LayerBackend::Entries& entries, FloatAddress y, KernelName kernel) {
   using Stored = typename Cached::Stored;

@@ -268,6 +268,16 @@ void HostBackend::convolve_blocks(const Convolution& args) {
   }
 }
 
+void HostBackend::step_cells(const CellStep& args) {
+  const auto tanh_of = [](float x) { return 2 * portable_sigmoid(2 * x) - 1; };
+  for (int64_t i = 0; i < args.rows * args.dim; ++i) {
+    const float* const own = at(args.x) + i / args.dim * 3 * args.dim + i % args.dim;
+    const float gate = portable_sigmoid(own[0]);
+    at(args.cells)[i] = gate * at(args.before)[i] + (1 - gate) * tanh_of(own[args.dim]);
+    at(args.y)[i] = tanh_of(own[2 * args.dim]);
+  }
+}
+
 void HostBackend::read_entries(const Entries& entries, FloatAddress y) {
   const KvShape& shape = entries.cache->shape();
   const KvHeads heads = shape.heads(entries.layers.begin);

@@ -264,6 +264,17 @@ void SplitBackend::convolve_blocks(const Convolution& args) {
   at->convolve_blocks(convolution);
 }
 
+void SplitBackend::step_cells(const CellStep& args) {
+  const int64_t count = args.rows * args.dim;
+  const Side at = side_of(args.x, 3 * count);
+  CellStep step = args;
+  step.x = at.read(args.x, 3 * count);
+  step.before = at.read(args.before, count);
+  step.cells = at.write(args.cells, count);
+  step.y = at.write(args.y, count);
+  at->step_cells(step);
+}
+
 SplitBackend::Side SplitBackend::side_of(const KvCache& cache, int64_t layer) {
   const auto* pages = dynamic_cast<const SplitPages*>(&cache.storage());
   return side(pages != nullptr && pages->is_on_host(layer));

@@ -75,6 +75,7 @@ class SplitBackend final : public LayerBackend {
   void spread_columns(const Columns& args) override;
   void add_columns(const Columns& args, FloatAddress base) override;
   void convolve_blocks(const Convolution& args) override;
+  void step_cells(const CellStep& args) override;
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
   void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override;
   void read_entries(const Entries& entries, FloatAddress y) override;

@@ -31,7 +31,7 @@ ROOMS = {
     "chat_template": [{"jinja"}],
     "config": [{"foreign"}],
     "cli": [{"reports", "serving"}, {"commands"}, {"program"}],
-    "device_kernels": [{"simt"}, {"products", "rows"}, {"attention", "choice", "experts", "states"}, {"emulated"}],
+    "device_kernels": [{"simt"}, {"products"}, {"rows"}, {"attention", "choice", "experts", "states"}, {"emulated"}],
     "draft_heads": [{"vocabulary"}, {"*"}],
     "drafters": [{"*"}, {"ranked"}, {"combined"}],
     "engine": [{"step"}],

@@ -102,12 +102,14 @@ void ComparedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
 
 void ComparedDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
   if (bytes <= 0) return;
+  count_write();
   tested_.copy(from, to, bytes);
   oracle_.copy(emulated(from), emulated(to), bytes);
 }
 
 void ComparedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
   if (bytes <= 0) return;
+  count_write();
   tested_.fill(to, value, bytes);
   oracle_.fill(emulated(to), value, bytes);
 }

@@ -124,12 +124,14 @@ void CudaDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
 void CudaDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
   if (bytes <= 0 || from == to) return;
   enter();
+  count_write();
   expect(driver_.copy(to, from, static_cast<size_t>(bytes), nullptr), "cuMemcpyDtoD");
 }
 
 void CudaDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
   if (bytes <= 0) return;
   enter();
+  count_write();
   expect(driver_.fill(to, std::to_integer<unsigned char>(value), static_cast<size_t>(bytes), nullptr),
          "cuMemsetD8");
 }

@@ -131,16 +131,32 @@ class Device {
             .waited_ms = waited_ms_};
   }
   void count_wait(double ms) { waited_ms_ += ms; }
+  // Calls so far after which an address may have other numbers: launches, lists, uploads, copies, fills and
+  // allocations.
+  int64_t writes() const { return writes_; }
 
  protected:
-  void count_launch() { ++launches_; }
-  void count_list() { ++lists_; }
-  void count_upload(std::span<const std::byte> bytes) { uploaded_bytes_ += std::ssize(bytes); }
+  void count_write() { ++writes_; }  // of a copy or a fill
+  void count_launch() {
+    ++launches_;
+    count_write();
+  }
+  void count_list() {
+    ++lists_;
+    count_write();
+  }
+  void count_upload(std::span<const std::byte> bytes) {
+    uploaded_bytes_ += std::ssize(bytes);
+    count_write();
+  }
   void count_download(std::span<const std::byte> bytes) { downloaded_bytes_ += std::ssize(bytes); }
-  void count_allocation() { ++allocations_; }
+  void count_allocation() {
+    ++allocations_;
+    count_write();
+  }
 
  private:
-  std::atomic<int64_t> launches_ = 0, lists_ = 0, uploaded_bytes_ = 0, downloaded_bytes_ = 0,
+  std::atomic<int64_t> writes_ = 0, launches_ = 0, lists_ = 0, uploaded_bytes_ = 0, downloaded_bytes_ = 0,
                        allocations_ = 0;
   std::atomic<double> waited_ms_ = 0;
 };

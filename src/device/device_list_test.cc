@@ -220,6 +220,33 @@ TEST(DeviceList, DevicesCountWhatTheHostOrders) {
   }
 }
 
+TEST(DeviceList, DevicesCountWhatMayWrite) {
+  Devices devices;
+  for (Device* device : devices.all()) {
+    Words words(*device);
+    DeviceList list;
+    words.add(list, 4, 5, 1);
+    const auto loaded = device->load(list);
+    const AddProductArgs args{reinterpret_cast<int*>(words.at(4)), reinterpret_cast<const int*>(words.at(5)),
+                              1};
+    const std::function<void()> writing[] = {[&] { words.write(std::vector<int>(kWords)); },
+                                             [&] { (*loaded)->run(); },
+                                             [&] { device->launch(kAddProduct, &args, {}); },
+                                             [&] { device->copy(words.at(0), words.at(1), 4); },
+                                             [&] { device->fill(words.at(2), std::byte{1}, 4); },
+                                             [&] { const DeviceBuffer more(*device, 8); }};
+    for (const auto& write : writing) {
+      const int64_t before = device->writes();
+      write();
+      EXPECT_GT(device->writes(), before) << device->name() << ", call " << &write - writing;
+    }
+    const int64_t before = device->writes();
+    words.read();
+    device->wait();
+    EXPECT_EQ(device->writes(), before) << device->name();
+  }
+}
+
 struct RingArgs {
   std::atomic<int>* ring;  // tokens so far, then a flag that stops
   int* going;

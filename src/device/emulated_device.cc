@@ -106,12 +106,14 @@ void EmulatedDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
 
 void EmulatedDevice::copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
   settle();
+  count_write();
   const DeviceWait wait(*this);
   copy_now(from, to, bytes);
 }
 
 void EmulatedDevice::fill(DeviceAddress to, std::byte value, int64_t bytes) {
   settle();
+  count_write();
   const DeviceWait wait(*this);
   fill_now(to, value, bytes);
 }

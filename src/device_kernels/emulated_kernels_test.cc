@@ -78,10 +78,31 @@ TEST(EmulatedKernelsTest, Functions) {
   constexpr int kCount = 4000;
   const Floats x = adversarial_floats(kCount, 4);
   Floats y(kCount);
-  const simt::ActivationArgs args{.x = rows_of(x), .y = rows_of(y), .rows = 1, .dim = kCount, .is_gated = 0};
+  const simt::ActivationArgs args{
+      .x = rows_of(x), .y = rows_of(y), .rows = 1, .dim = kCount, .is_gated = 0, .packed = {}};
   for (const KernelName name : {KernelName::kSilu, KernelName::kGelu, KernelName::kGeluTanh,
                                 KernelName::kRelu, KernelName::kClampedSwiglu})
     expect_same_bits(name, args, {.blocks = 32, .warps = 4}, y);
+}
+
+TEST(EmulatedKernelsTest, NormsThatPack) {
+  constexpr int kDim = 352;
+  Floats x = adversarial_floats(kRowCount * kDim, 5);
+  const Floats weight = adversarial_floats(kDim, 6);
+  Floats y(kRowCount * kDim);
+  PackedInputs packed(kRowCount, kDim);
+  const simt::NormRowsArgs args{.x = rows_of(x),
+                                .delta = {},
+                                .weight = weights_of_test(weight),
+                                .y = rows_of(y),
+                                .packed = packed.to(),
+                                .rows = kRowCount,
+                                .dim = kDim,
+                                .epsilon = 1e-5F};
+  const LaunchShape shape{
+      .blocks = packed.padded, .warps = 3, .shared_bytes = simt::NormRowMemory::bytes(kDim)};
+  expect_same_bits(KernelName::kNormRows, args, shape, y);
+  expect_same_bits(KernelName::kNormRows, args, shape, packed.codes);
 }
 
 // Functions that compute in f64.

@@ -6,6 +6,8 @@
 // - a read before the wait for previous launches: PlantedProduct.ReadBeforeTheWait
 // - a wrong order of groups: PlantedProduct.WrongOrderOfGroups
 // - a stale padded row: PlantedProduct.StalePaddedRow
+// - codes of inputs that have changed since: PlantedProduct.StaleCodes
+// - the same in a norm that packs: PlantedNorm.MissingBarrier, ReadBeforeTheWait, UnpackedPaddedRows
 // - a wrong mask of a tree: PlantedAttention.WrongMaskOfATree
 // - a page of a neighbour: PlantedAttention.PageOfANeighbour
 // - a position off by one: PlantedRope.PositionOffByOne, PlantedAttention.LengthOffByOne
@@ -111,6 +113,15 @@ TEST_F(PlantedProduct, StalePaddedRow) {
   EXPECT_GT(run({}, x).count(simt::Fault::kBounds), 0);
 }
 
+// The inputs are packed, and then one of them changes.
+TEST_F(PlantedProduct, StaleCodes) {
+  const PackedInputs stale(x_, kRowCount, kInputs, 1);
+  x_[3 * kInputs + 5] += 1;
+  const Floats y = (run({}), y_);
+  EXPECT_TRUE(run({}, stale).is_clean());
+  EXPECT_EQ(differing(y, y_), kFeatures);
+}
+
 // A weight of a neighbour is no better: the last panel reads beyond the matrix.
 TEST_F(PlantedProduct, PanelBeyondTheMatrix) {
   matrix_.n += 16;
@@ -123,6 +134,52 @@ TEST_F(PlantedProduct, PanelBeyondTheMatrix) {
                         {.blocks = 4 * 2, .warps = 8, .shared_bytes = simt::FewRowsMemory::kBytes})
                     .count(simt::Fault::kBounds),
             0);
+}
+
+// Norms of three rows, which are packed into codes of stale rows.
+class PlantedNorm : public testing::Test {
+ protected:
+  static constexpr int kRowCount = 3, kDim = 320;
+
+  simt::EmulationReport run(EmulationOptions options, int blocks = 8) {
+    packed_ = PackedInputs(kRowCount, kDim);
+    y_.assign(x_.size(), std::nanf(""));
+    options.checks_races = true;
+    return emulate(KernelName::kNormRows,
+                   simt::NormRowsArgs{.x = rows_of(x_),
+                                      .delta = {},
+                                      .weight = weights_of_test(weight_),
+                                      .y = rows_of(y_),
+                                      .packed = packed_.to(),
+                                      .rows = kRowCount,
+                                      .dim = kDim,
+                                      .epsilon = 1e-5F},
+                   {.blocks = blocks, .warps = 4, .shared_bytes = simt::NormRowMemory::bytes(kDim)}, options);
+  }
+
+  Floats x_ = random_floats(kRowCount * kDim, 1), weight_ = random_floats(kDim, 2), y_;
+  PackedInputs packed_{kRowCount, kDim};
+};
+
+TEST_F(PlantedNorm, MissingBarrier) {
+  EXPECT_TRUE(run({}).is_clean());
+  for (int barrier = 0; barrier < 2; ++barrier) {
+    for (uint64_t seed = 1; seed < 4; ++seed)
+      EXPECT_GT(run({.seed = seed, .skipped_barrier = barrier}).count(simt::Fault::kRace), 0) << barrier;
+  }
+}
+
+TEST_F(PlantedNorm, ReadBeforeTheWait) {
+  EXPECT_GT(run({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
+}
+
+// Without blocks for padding rows a product would read stale codes.
+TEST_F(PlantedNorm, UnpackedPaddedRows) {
+  run({});
+  const std::vector<int8_t> codes = packed_.codes;
+  EXPECT_TRUE(run({}, kRowCount).is_clean());
+  EXPECT_NE(packed_.codes, codes);
+  EXPECT_TRUE(std::isnan(packed_.scales[kRowCount]));
 }
 
 // A tree of nine nodes on 100 entries, in pages of 16 that lie among pages of NaN.

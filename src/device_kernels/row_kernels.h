@@ -8,12 +8,14 @@
 #include "device_kernels/rows/elementwise.h"
 #include "device_kernels/rows/layer_norm.h"
 #include "device_kernels/rows/listed_rows.h"
+#include "device_kernels/rows/norm_rows.h"
 #include "device_kernels/rows/rms_norm.h"
 #include "device_kernels/rows/rope.h"
 #include "device_kernels/rows/split_pairs.h"
 
 #define OUTRIDER_ROW_KERNELS(KERNEL)                                           \
   KERNEL(RmsNorm, RmsNormArgs, rms_norm)                                       \
+  KERNEL(NormRows, NormRowsArgs, norm_rows)                                    \
   KERNEL(LayerNorm, LayerNormArgs, layer_norm)                                 \
   KERNEL(AddRows, ElementwiseArgs, elementwise<AddRows>)                       \
   KERNEL(ScaleNumbers, ElementwiseArgs, elementwise<ScaleNumbers>)             \

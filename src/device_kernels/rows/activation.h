@@ -2,6 +2,7 @@
 // The functions between the two products of an MLP, number by number.
 #pragma once
 
+#include "device_kernels/products/pack_inputs.h"
 #include "device_kernels/rows/exponential.h"
 #include "device_kernels/rows/row_part.h"
 
@@ -14,6 +15,7 @@ struct ActivationArgs {
   int rows;
   int dim;
   int is_gated;
+  InputCodes packed;  // y as codes, where `dim` is chunks; or null
 };
 
 struct Silu {
@@ -71,16 +73,21 @@ struct ClampedSwiglu {
   }
 };
 
-// A warp takes 32 numbers of a row.
+// A warp takes 32 numbers of a row; where rows are packed, of a padding row, too.
 template <typename Function>
 SIMT void activate(const Block& block, const ActivationArgs& args) {
-  const auto [row, i, in] = row_part_of(block, args.rows, args.dim);
+  const bool packs = !args.packed.is_null();
+  const auto [row, i, in] = row_part_of(block, packs ? args.packed.padded : args.rows, args.dim);
   if (row < 0) return;
   block.wait_for_previous();
-  const auto x = args.x.from(static_cast<int64_t>(row) * args.dim * (args.is_gated != 0 ? 2 : 1));
-  Floats y = Function::apply(x.load_if(in, i, 0.0F));
-  if (args.is_gated != 0) y = mul_rn(y, Function::factor(x.load_if(in, i + Ints(args.dim), 0.0F)));
-  args.y.from(static_cast<int64_t>(row) * args.dim).store_if(in, i, y);
+  Floats y(0.0F);
+  if (row < args.rows) {
+    const auto x = args.x.from(static_cast<int64_t>(row) * args.dim * (args.is_gated != 0 ? 2 : 1));
+    y = Function::apply(x.load_if(in, i, 0.0F));
+    if (args.is_gated != 0) y = mul_rn(y, Function::factor(x.load_if(in, i + Ints(args.dim), 0.0F)));
+    args.y.from(static_cast<int64_t>(row) * args.dim).store_if(in, i, y);
+  }
+  if (packs) pack_chunk(args.packed, row, item_of(block) % (args.dim / kChunk), y);
 }
 
 // x = cap * tanh(x / cap), in place.

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "device_kernels/kernel_comparison.h"
+#include "device_kernels/products/product_test_data.h"
 
 namespace outrider {
 namespace {
@@ -18,6 +18,7 @@ struct ActivationCase {
   uint64_t seed;
 };
 
+// Rows of chunks are packed, too.
 void compare_activation(const KernelTable& table, const ActivationCase& one, BitComparison& comparison) {
   const auto size = static_cast<size_t>(one.rows * one.dim);
   Floats x = adversarial_floats(one.is_gated ? 2 * size : size, one.seed), expected(size), y(size, 7.0F);
@@ -30,15 +31,23 @@ void compare_activation(const KernelTable& table, const ActivationCase& one, Bit
                   .activation = one.activation,
                   .is_gated = one.is_gated},
                  Worker{});
-  const int items = one.rows * ((one.dim + 31) / 32);
+  const bool packs = one.dim % simt::kChunk == 0;
+  PackedInputs packed(one.rows, packs ? one.dim : 0);
+  const int items = (packs ? packed.padded : one.rows) * ((one.dim + 31) / 32);
   run_kernel(one.kernel,
              simt::ActivationArgs{.x = rows_of(std::as_const(x)),
                                   .y = rows_of(y),
                                   .rows = one.rows,
                                   .dim = one.dim,
-                                  .is_gated = one.is_gated ? 1 : 0},
+                                  .is_gated = one.is_gated ? 1 : 0,
+                                  .packed = packs ? packed.to() : simt::InputCodes{}},
              {.blocks = (items + 3) / 4, .warps = 4}, one.seed);
   comparison.add(expected, y);
+  if (!packs) return;
+  const PackedInputs codes(expected, one.rows, one.dim, one.seed);
+  comparison.add(codes.scales, packed.scales);
+  EXPECT_EQ(codes.codes, packed.codes);
+  EXPECT_EQ(codes.sums, packed.sums);
 }
 
 TEST(DeviceActivation, EqualsTheTables) {

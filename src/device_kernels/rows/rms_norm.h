@@ -26,17 +26,32 @@ struct NormParts {
   SIMT int64_t weight_place(int item) const { return static_cast<int64_t>(item % parts) * weight_stride; }
 };
 
-// x += delta; y = x / sqrt(mean of x * x + epsilon) * weight, part by part.
+// y = x / sqrt(mean of x * x + epsilon) * weight, part by part.
 struct RmsNormArgs {
-  Rows<float> x;
-  Rows<const float> delta;  // [rows, parts, dim]; null: none
-  Weights<float> weight;    // null: nothing is normalized
-  Rows<float> y;            // may be x
+  Rows<const float> x;
+  Weights<float> weight;
+  Rows<float> y;  // may be x
   NormParts of;
 };
 
-// The sum of squares in four times kSumChains chains; the last numbers of a row go to the first ones.
-SIMT_PART Floats sum_of_squares(const Rows<float>& x, int dim) {
+// Numbers i + lane, of which load_tail() has the first kSumChains within the row, and zeros.
+template <typename T>
+SIMT Floats load_run(const Rows<T>& x, int i) {
+  return x.load(lane_id() + Ints(i));
+}
+SIMT Floats load_run(const Shared<float>& x, int i) { return x.get_from(i); }
+template <typename T>
+SIMT Floats load_tail(const Rows<T>& x, Bools in, int i) {
+  return x.load_if(in, lane_id() + Ints(i), 0.0F);
+}
+SIMT Floats load_tail(const Shared<float>& x, Bools in, int i) {
+  return select(in, x.get(select(in, lane_id() + Ints(i), Ints(0))), Floats(0.0F));
+}
+
+// The sum of squares in four times kSumChains chains; the last numbers of a row go to the first ones. All
+// lanes get it.
+template <typename Numbers>
+SIMT_PART Floats sum_of_squares(const Numbers& x, int dim) {
   constexpr int kRegisters = 4 * kSumChains / kWarp;
   const Ints lane = lane_id();
   Floats chains[kRegisters];
@@ -46,19 +61,26 @@ SIMT_PART Floats sum_of_squares(const Rows<float>& x, int dim) {
   for (; i + 4 * kSumChains <= dim; i += 4 * kSumChains) {
     SIMT_UNROLL
     for (int r = 0; r < kRegisters; ++r) {
-      const Floats v = x.load(lane + Ints(i + r * kWarp));
+      const Floats v = load_run(x, i + r * kWarp);
       chains[r] = fma_rn(v, v, chains[r]);
     }
   }
   const Bools in_first = lane < Ints(kSumChains);
   for (; i < dim; i += kSumChains) {
-    const Floats v = x.load_if(in_first && lane + Ints(i) < Ints(dim), lane + Ints(i), 0.0F);
+    const Floats v = load_tail(x, in_first && lane + Ints(i) < Ints(dim), i);
     chains[0] = select(in_first, fma_rn(v, v, chains[0]), chains[0]);
   }
   // (first + second) + (third + fourth) chains
   SIMT_UNROLL
   for (int r = 0; r < kRegisters; ++r) chains[r] = add_rn(chains[r], shuffle_xor(chains[r], kSumChains));
   return sum_lanes(add_rn(chains[0], chains[1]), kSumChains);
+}
+
+// The factor of all numbers.
+template <typename Numbers>
+SIMT_PART Floats rms_factor(const Numbers& x, int dim, float epsilon) {
+  const Floats mean = div_rn(sum_of_squares(x, dim), Floats(to_float(dim)));
+  return div_rn(Floats(1.0F), sqrt_rn(add_rn(mean, Floats(epsilon))));
 }
 
 // A warp takes a part of a row.
@@ -68,18 +90,7 @@ SIMT void rms_norm(const Block& block, const RmsNormArgs& args) {
   block.wait_for_previous();
   const Ints lane = lane_id();
   const auto x = args.x.from(args.of.x_place(item));
-  if (!args.delta.is_null()) {
-    const auto delta = args.delta.from(static_cast<int64_t>(item) * dim);
-    for (int first = 0; first < dim; first += kWarp) {
-      const Ints i = lane + Ints(first);
-      const Bools in = i < Ints(dim);
-      x.store_if(in, i, add_rn(x.load_if(in, i, 0.0F), delta.load_if(in, i, 0.0F)));
-    }
-    block.sync_warp();
-  }
-  if (args.weight.is_null()) return;
-  const Floats mean = div_rn(sum_of_squares(x, dim), Floats(to_float(dim)));
-  const Floats scale = div_rn(Floats(1.0F), sqrt_rn(add_rn(mean, Floats(args.of.epsilon))));
+  const Floats scale = rms_factor(x, dim, args.of.epsilon);
   const auto weight = args.weight.from(args.of.weight_place(item));
   const auto y = args.y.from(args.of.y_place(item));
   for (int first = 0; first < dim; first += kWarp) {

@@ -12,10 +12,13 @@ struct RowPart {
   Bools in;  // which of them the row has
 };
 
+// The warp among all warps of the launch.
+SIMT int item_of(const Block& block) { return block.index() * block.warps() + block.warp(); }
+
 // The part of a warp in `rows` rows of `dim` numbers.
 SIMT RowPart row_part_of(const Block& block, int rows, int dim) {
   const int parts = (dim + kWarp - 1) / kWarp;
-  const int item = block.index() * block.warps() + block.warp();
+  const int item = item_of(block);
   const Ints i = lane_id() + Ints(item % parts * kWarp);
   return {item < rows * parts ? item / parts : -1, i, i < Ints(dim)};
 }

@@ -10,11 +10,12 @@ namespace {
 
 // Up to so many rows, warps of a block share a panel; more rows have a warp for each panel.
 constexpr int64_t kFewRows = 16;
-constexpr int64_t kRowsOfTile = simt::kTileRows;
 
 int64_t panels_of(int64_t features) { return (features + simt::kPanelFeatures - 1) / simt::kPanelFeatures; }
-int padded_rows(int64_t rows) {
-  return static_cast<int>((rows + kRowsOfTile - 1) / kRowsOfTile * kRowsOfTile);
+
+// Whether a row is one part, and rows lie side by side.
+bool are_whole_rows(const simt::NormParts& of) {
+  return of.parts == 1 && of.x_stride == of.dim && of.y_stride == of.dim;
 }
 
 // The numbers of some rows of a list, `dim` each.
@@ -33,6 +34,7 @@ DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool, 
       codes_(device),
       scales_(device),
       sums_(device),
+      packing_(launcher_),
       copied_(device),
       cut_inputs_(device),
       cut_outputs_(device),
@@ -47,6 +49,7 @@ DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool, 
       column_places_(launcher_) {}
 
 void DeviceOps::record(const RecordedRows* rows, DeviceList* list) {
+  packing_.forget();
   recorded_ = rows;
   launcher_.record_into(list);
 }
@@ -66,47 +69,9 @@ simt::Rows<int> DeviceOps::integers_in(DeviceBuffer& scratch, int64_t count) {
   return rows_of<int>(scratch);
 }
 
-simt::GroupedInputs DeviceOps::pack_groups(FloatAddress x, int64_t rows, int64_t k) {
-  const int padded = padded_rows(rows);
-  const int64_t groups = padded * (k / simt::kChunk);
-  reserve(codes_, padded * k);
-  reserve(scales_, groups * static_cast<int64_t>(sizeof(float)));
-  reserve(sums_, 2 * groups * static_cast<int64_t>(sizeof(int)));
-  launch_items(KernelName::kPackInputs,
-               simt::PackInputsArgs{.x = rows_at<const float>(x, rows * k),
-                                    .codes = rows_of<int8_t>(codes_),
-                                    .scales = rows_of<float>(scales_),
-                                    .sums = rows_of<int>(sums_),
-                                    .rows = static_cast<int>(rows),
-                                    .padded = padded,
-                                    .k = static_cast<int>(k)},
-               groups);
-  return {.codes = rows_of<const int>(codes_),
-          .scales = rows_of<const float>(scales_),
-          .sums = rows_of<const int>(sums_),
-          .rows = static_cast<int>(rows),
-          .padded = padded};
-}
-
-simt::ChannelInputs DeviceOps::pack_channels(FloatAddress x, int64_t rows, int64_t k) {
-  const int padded = padded_rows(rows);
-  reserve(codes_, padded * ((k + simt::kChunk - 1) / simt::kChunk * simt::kChunk));
-  reserve(scales_, padded * static_cast<int64_t>(sizeof(float)));
-  launch_items(KernelName::kPackChannelInputs,
-               simt::PackChannelInputsArgs{.x = rows_at<const float>(x, rows * k),
-                                           .codes = rows_of<int8_t>(codes_),
-                                           .scales = rows_of<float>(scales_),
-                                           .rows = static_cast<int>(rows),
-                                           .padded = padded,
-                                           .k = static_cast<int>(k)},
-               padded);
-  return {.codes = rows_of<const int>(codes_),
-          .scales = rows_of<const float>(scales_),
-          .rows = static_cast<int>(rows),
-          .padded = padded};
-}
-
-void DeviceOps::multiply_groups(const Product& product, const simt::GroupedInputs& x) {
+void DeviceOps::multiply_groups(const Product& product) {
+  const PackingMemory::Inputs inputs{product.x, product.rows, product.part.k};
+  const simt::GroupedInputs x = pack_groups(inputs);
   const simt::GroupedProductArgs args{.weights = product.matrix.grouped,
                                       .x = x,
                                       .y = rows_at<float>(product.y, product.y_count),
@@ -114,13 +79,15 @@ void DeviceOps::multiply_groups(const Product& product, const simt::GroupedInput
   const int form = static_cast<int>(product.matrix.form);
   const auto panels = static_cast<int>(panels_of(product.part.n));
   if (product.rows <= kFewRows) {
-    return launch(static_cast<KernelName>(static_cast<int>(KernelName::kFewRowsCentredNibbles) + form), args,
-                  {.blocks = panels * (x.padded / simt::kTileRows),
-                   .warps = simt::CodeRing::kMostWarps,
-                   .shared_bytes = simt::FewRowsMemory::kBytes});
+    launch(static_cast<KernelName>(static_cast<int>(KernelName::kFewRowsCentredNibbles) + form), args,
+           {.blocks = panels * (x.padded / simt::kTileRows),
+            .warps = simt::CodeRing::kMostWarps,
+            .shared_bytes = simt::FewRowsMemory::kBytes});
+  } else {
+    launch_items(static_cast<KernelName>(static_cast<int>(KernelName::kManyRowsCentredNibbles) + form), args,
+                 int64_t{panels} * ((x.padded + simt::kManyRows - 1) / simt::kManyRows));
   }
-  launch_items(static_cast<KernelName>(static_cast<int>(KernelName::kManyRowsCentredNibbles) + form), args,
-               int64_t{panels} * ((x.padded + simt::kManyRows - 1) / simt::kManyRows));
+  keep_packed(inputs, product.y, product.y_count);
 }
 
 void DeviceOps::multiply_channels(const Product& product, const simt::ChannelInputs& x) {
@@ -184,7 +151,7 @@ void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
       .n = static_cast<int>(product.part.n),
       .k = static_cast<int>(product.part.k),
       .y_stride = static_cast<int>(product.y_stride)};
-  const int64_t tiles = panels_of(product.part.n) * (padded_rows(product.rows) / kRowsOfTile);
+  const int64_t tiles = panels_of(product.part.n) * (padded_rows(product.rows) / simt::kTileRows);
   launch(kernel, args,
          {.blocks = static_cast<int>(tiles),
           .warps = simt::FloatMemory::kMostWarps,
@@ -211,7 +178,7 @@ void DeviceOps::multiply(const Product& product) {
     case WeightForm::kTensorBf16:
       return multiply_tensor(product);
     default:
-      return multiply_groups(product, pack_groups(product.x, product.rows, product.part.k));
+      return multiply_groups(product);
   }
 }
 
@@ -237,26 +204,45 @@ void DeviceOps::project_share(const Projection& projection, FloatAddress x, Floa
                              .x_stride = projection.n});
 }
 
+void DeviceOps::normalize_rows(const NormOfParts& args) {
+  const int64_t rows = args.of.rows, dim = args.of.dim, numbers = rows * dim;
+  const simt::InputCodes packed = codes_for_products(rows, dim);
+  const auto delta = args.delta ? rows_at<const float>(args.delta, numbers) : simt::Rows<const float>{};
+  launch(KernelName::kNormRows,
+         simt::NormRowsArgs{.x = rows_at<float>(args.x, numbers),
+                            .delta = delta,
+                            .weight = weights_.numbers(args.weight),
+                            .y = rows_at<float>(args.y, numbers),
+                            .packed = packed,
+                            .rows = args.of.rows,
+                            .dim = args.of.dim,
+                            .epsilon = args.of.epsilon},
+         {.blocks = packed.is_null() ? args.of.rows : packed.padded,
+          .warps = simt::NormRowMemory::warps(args.of.dim),
+          .shared_bytes = simt::NormRowMemory::bytes(args.of.dim)});
+  if (!packed.is_null()) packing_.remember({args.y, rows, dim});
+}
+
 void DeviceOps::normalize(const NormOfParts& args) {
   const int64_t parts = args.of.count();
   if (parts == 0) return;
+  const bool is_rms = args.kind == NormKind::kRms;
+  if (is_rms && !args.weight.empty() && are_whole_rows(args.of) &&
+      args.of.dim <= simt::NormRowMemory::kMostNumbers)
+    return normalize_rows(args);
+  if (args.delta) run(KernelName::kAddRows, {.x = args.x, .y = args.delta, .dim = parts * args.of.dim});
+  if (args.weight.empty()) return;
   const int64_t row = int64_t{args.of.parts} * args.of.dim;
   const int64_t x_count = (args.of.rows - 1) * int64_t{args.of.x_stride} + row;
   const int64_t y_count = (args.of.rows - 1) * int64_t{args.of.y_stride} + row;
   const simt::Weights<float> weight = weights_.numbers(args.weight);
-  if (args.kind == NormKind::kRms || args.weight.empty()) {
-    const auto delta =
-        args.delta ? rows_at<const float>(args.delta, parts * args.of.dim) : simt::Rows<const float>{};
+  if (is_rms) {
     return launch_items(KernelName::kRmsNorm,
-                        simt::RmsNormArgs{.x = rows_at<float>(args.x, x_count),
-                                          .delta = delta,
+                        simt::RmsNormArgs{.x = rows_at<const float>(args.x, x_count),
                                           .weight = weight,
                                           .y = rows_at<float>(args.y, y_count),
                                           .of = args.of},
                         parts);
-  }
-  if (args.delta) {
-    run(KernelName::kAddRows, {.x = args.x, .y = args.delta, .dim = parts * args.of.dim});
   }
   launch_items(KernelName::kLayerNorm,
                simt::LayerNormArgs{.x = rows_at<const float>(args.x, x_count),
@@ -270,15 +256,18 @@ void DeviceOps::normalize(const NormOfParts& args) {
 void DeviceOps::activate(const LayerBackend::Activate& args) {
   if (args.rows == 0) return;
   const int64_t numbers = args.rows * args.dim;
+  const simt::InputCodes packed = codes_for_products(args.rows, args.dim);
   const auto kernel =
       static_cast<KernelName>(static_cast<int>(KernelName::kSilu) + static_cast<int>(args.activation));
-  launch_items(kernel,
-               simt::ActivationArgs{.x = rows_at<const float>(args.x, args.is_gated ? 2 * numbers : numbers),
-                                    .y = rows_at<float>(args.y, numbers),
-                                    .rows = static_cast<int>(args.rows),
-                                    .dim = static_cast<int>(args.dim),
-                                    .is_gated = args.is_gated ? 1 : 0},
-               args.rows * ((args.dim + simt::kWarp - 1) / simt::kWarp));
+  launch_rows(kernel,
+              simt::ActivationArgs{.x = rows_at<const float>(args.x, args.is_gated ? 2 * numbers : numbers),
+                                   .y = rows_at<float>(args.y, numbers),
+                                   .rows = static_cast<int>(args.rows),
+                                   .dim = static_cast<int>(args.dim),
+                                   .is_gated = args.is_gated ? 1 : 0,
+                                   .packed = packed},
+              packed.is_null() ? args.rows : packed.padded, args.dim);
+  if (!packed.is_null()) packing_.remember({args.y, args.rows, args.dim});
 }
 
 void DeviceOps::softcap(FloatAddress x, int64_t count, float cap) {

@@ -12,6 +12,7 @@
 #include "models/backend/device/device_views.h"
 #include "models/backend/device/device_weights.h"
 #include "models/backend/device/launcher.h"
+#include "models/backend/device/packing_memory.h"
 #include "models/backend/layer_backend.h"
 #include "models/backend/shared_objects.h"
 #include "models/rotary_embedding.h"
@@ -186,12 +187,21 @@ class DeviceOps {
   void copy_recorded(const LayerBackend::RowCopy& copy);
   void copy_listed(const LayerBackend::RowCopy& copy, simt::Rows<const int> list, int64_t reached);
 
-  simt::GroupedInputs pack_groups(FloatAddress x, int64_t rows, int64_t k);
+  // Room for the codes of inputs, whose launch follows.
+  simt::InputCodes room_for_codes(int64_t rows, int64_t k);
+  // Room for rows that products of k inputs may read; null where there are no such products. Kernels that
+  // make rows take it, and packing_ remembers the rows after their launch.
+  simt::InputCodes codes_for_products(int64_t rows, int64_t k);
+  // The codes of inputs, which are packed unless the memory holds them.
+  simt::GroupedInputs pack_groups(const PackingMemory::Inputs& inputs);
+  // After a product of packed inputs, which has written only y: they stay packed unless y has changed them.
+  void keep_packed(const PackingMemory::Inputs& inputs, FloatAddress y, int64_t y_count);
   simt::ChannelInputs pack_channels(FloatAddress x, int64_t rows, int64_t k);
   simt::TensorInputs pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel);
-  void multiply_groups(const Product& product, const simt::GroupedInputs& x);
+  void multiply_groups(const Product& product);
   void multiply_channels(const Product& product, const simt::ChannelInputs& x);
   void multiply_tensor(const Product& product);
+  void normalize_rows(const NormOfParts& args);
   template <typename Numbers>
   void multiply_plain(const Product& product, KernelName kernel);
 
@@ -206,6 +216,7 @@ class DeviceOps {
     int64_t y_count;
   };
   void multiply_stacked(const StackedPart& part);
+  void multiply_stacked_groups(const StackedPart& part);
   void multiply_tensor_stacked(const StackedPart& part);
   template <typename Args>
   void launch_stacked(KernelName kernel, const StackedPart& part, const Args& product, int shared_bytes);
@@ -248,6 +259,7 @@ class DeviceOps {
   SharedObjects shared_;
   std::map<const RotaryEmbedding*, DeviceNumbers<float>> all_rotations_;
   DeviceBuffer codes_, scales_, sums_;  // of packed inputs
+  PackingMemory packing_;               // of their rows
   DeviceBuffer copied_;                 // rows on their way within one place
   DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
   DeviceBuffer cut_outputs_;            // [rows, n] of this shard

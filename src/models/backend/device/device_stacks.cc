@@ -91,16 +91,21 @@ void DeviceOps::multiply_stacked(const StackedPart& part) {
     case WeightForm::kTensorBf16:
       return multiply_tensor_stacked(part);
     default:
-      return launch_stacked(
-          static_cast<KernelName>(static_cast<int>(KernelName::kStackedFewRowsCentredNibbles) +
-                                  static_cast<int>(matrices.form)),
-          part,
-          simt::GroupedProductArgs{.weights = matrices.grouped,
-                                   .x = pack_groups(part.x, rows, part.part.k),
-                                   .y = y,
-                                   .y_stride = stride},
-          simt::FewRowsMemory::kBytes);
+      return multiply_stacked_groups(part);
   }
+}
+
+void DeviceOps::multiply_stacked_groups(const StackedPart& part) {
+  const UploadedMatrix& matrices = part.stack.matrices;
+  const PackingMemory::Inputs inputs{part.x, part.tiles * kTileRows, part.part.k};
+  const simt::GroupedProductArgs product{.weights = matrices.grouped,
+                                         .x = pack_groups(inputs),
+                                         .y = outputs_of(part.y, part.y_count),
+                                         .y_stride = static_cast<int>(part.y_stride)};
+  const int kernel =
+      static_cast<int>(KernelName::kStackedFewRowsCentredNibbles) + static_cast<int>(matrices.form);
+  launch_stacked(static_cast<KernelName>(kernel), part, product, simt::FewRowsMemory::kBytes);
+  keep_packed(inputs, part.y, part.y_count);
 }
 
 void DeviceOps::project_stacked(const StackedProduct& product) {

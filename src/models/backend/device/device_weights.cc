@@ -62,6 +62,7 @@ UploadedStack DeviceWeights::upload_stack(std::span<const PackedMatrix* const> m
     all.grouped.units = copies.put(3, made->units);
     copies.next();
   }
+  if (!all.grouped.scales.is_null()) grouped_inputs_.insert(matrices.front()->k);
   all.channels.codes = all.plain = all.grouped.codes;
   all.channels.scales = all.grouped.units;
   return stack;

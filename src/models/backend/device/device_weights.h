@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -53,6 +54,8 @@ class DeviceWeights {
   simt::Weights<float> rows(std::span<const std::span<const float>> lists);
   // A table of rows, packed for vectors or as stored, likewise.
   const UploadedTable& table(const PackedMatrix& table);
+  // Whether a matrix of grouped codes has k inputs.
+  bool has_products_of(int64_t k) const { return grouped_inputs_.contains(k); }
   // Null for no numbers.
   simt::Weights<float> numbers(std::span<const float> numbers);
 
@@ -66,6 +69,7 @@ class DeviceWeights {
   ThreadPool* pool_;
   ProductProfile profile_;
   std::vector<DeviceBuffer> memory_;
+  std::set<int64_t> grouped_inputs_;
   std::map<const void*, UploadedMatrix> matrices_;
   std::map<const void*, UploadedStack> stacks_;
   std::map<const void*, UploadedTable> tables_;

@@ -16,6 +16,11 @@ class Launcher {
   // From now on everything goes to the end of the list; null: it runs at once.
   void record_into(DeviceList* list) { list_ = list; }
   bool records() const { return list_ != nullptr; }
+  // Changes with everything that may write to the device's memory, whoever orders it. While a list is
+  // recorded only its entries count, as it will run without what happens meanwhile.
+  int64_t writes() const {
+    return list_ == nullptr ? device_.writes() : static_cast<int64_t>(list_->entries().size());
+  }
 
   template <typename Args>
   void launch(KernelName kernel, const Args& args, const LaunchShape& shape) {

@@ -10,6 +10,8 @@
 // - the same in a norm that packs: PlantedNorm.MissingBarrier, ReadBeforeTheWait, UnpackedPaddedRows
 // - a wrong mask of a tree: PlantedAttention.WrongMaskOfATree
 // - a page of a neighbour: PlantedAttention.PageOfANeighbour
+// - a wrong order of chunks: PlantedAttention.WrongOrderOfChunks
+// - a chunk of an earlier launch: PlantedAttention.StaleChunk
 // - a position off by one: PlantedRope.PositionOffByOne, PlantedAttention.LengthOffByOne
 // - a sibling for a parent: PlantedStates.SiblingForAParent
 // - the matrix of a neighbour: PlantedStack.MatrixOfANeighbour
@@ -182,10 +184,10 @@ TEST_F(PlantedNorm, UnpackedPaddedRows) {
   EXPECT_TRUE(std::isnan(packed_.scales[kRowCount]));
 }
 
-// A tree of nine nodes on 100 entries, in pages of 16 that lie among pages of NaN.
+// A tree of nine nodes on 600 entries, three chunks, in pages of 16 that lie among pages of NaN.
 class PlantedAttention : public testing::Test {
  protected:
-  static constexpr int kLength = 100, kTreeNodes = 9;
+  static constexpr int kLength = 600, kTreeNodes = 9;
 
   PlantedAttention()
       : shape_{.head_count = 4, .kv_head_count = 2, .head_dim = 64, .type = DType::kBF16},
@@ -200,18 +202,23 @@ class PlantedAttention : public testing::Test {
   Floats numbers(uint64_t seed) const {
     return random_floats(static_cast<size_t>((kLength + kTreeNodes) * shape_.entry_size()), seed);
   }
-  simt::EmulationReport run() {
+  simt::EmulationReport attend_chunks(const EmulationOptions& options = {}) {
+    return launches_.attend(KernelName::kAttentionBf16, q_, 0, options);
+  }
+  simt::EmulationReport merge_chunks(const EmulationOptions& options = {}) {
     y_.assign(q_.size(), std::nanf(""));
-    auto args = device_args<simt::CachedBf16>(shape_, cache_, lists_);
-    args.q = rows_of(std::as_const(q_));
-    args.y = rows_of(y_);
-    return emulate(KernelName::kAttentionBf16, args, {.blocks = args.rows, .warps = 4});
+    return launches_.merge(y_, options);
+  }
+  simt::EmulationReport run() {
+    const auto attention = attend_chunks(), merge = merge_chunks();
+    return attention.is_clean() ? merge : attention;
   }
 
   AttentionTestShape shape_;
   PagedCache cache_;
   TreeRows tree_;
   RowLists lists_;
+  AttentionLaunches<simt::CachedBf16> launches_{shape_, cache_, lists_};
   Floats q_, expected_, y_;
 };
 
@@ -244,6 +251,39 @@ TEST_F(PlantedAttention, PageBeyondTheCache) {
 TEST_F(PlantedAttention, LengthOffByOne) {
   lists_.entries[1] -= 1;
   EXPECT_TRUE(run().is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+}
+
+// Chunks 0 and 1 of all rows change places.
+TEST_F(PlantedAttention, WrongOrderOfChunks) {
+  EXPECT_TRUE(attend_chunks().is_clean());
+  for (Floats* numbers : {&launches_.softmax, &launches_.y}) {
+    const auto second = numbers->begin() + std::ssize(*numbers) / 3;
+    std::swap_ranges(numbers->begin(), second, second);
+  }
+  EXPECT_TRUE(merge_chunks().is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+  for (size_t i = 0; i < y_.size(); ++i) EXPECT_NEAR(y_[i], expected_[i], 1e-4);
+}
+
+// A launch for other queries has left the last chunk there.
+TEST_F(PlantedAttention, StaleChunk) {
+  const Floats q = std::exchange(q_, random_floats(q_.size(), 6));
+  EXPECT_TRUE(attend_chunks().is_clean());
+  const Floats softmax = launches_.softmax, y = launches_.y;
+  q_ = q;
+  EXPECT_TRUE(attend_chunks().is_clean());
+  std::copy(softmax.begin() + std::ssize(softmax) / 3 * 2, softmax.end(),
+            launches_.softmax.begin() + std::ssize(softmax) / 3 * 2);
+  std::copy(y.begin() + std::ssize(y) / 3 * 2, y.end(), launches_.y.begin() + std::ssize(y) / 3 * 2);
+  EXPECT_TRUE(merge_chunks().is_clean());
+  EXPECT_GT(differing(expected_, y_), 0);
+}
+
+TEST_F(PlantedAttention, ChunksReadBeforeTheWait) {
+  EXPECT_GT(attend_chunks({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
+  EXPECT_TRUE(attend_chunks().is_clean());
+  EXPECT_GT(merge_chunks({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
   EXPECT_GT(differing(expected_, y_), 0);
 }
 

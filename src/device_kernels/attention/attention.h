@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of rows over the entries that they see, in the order of kernels/simd/attention.h. A running
-// softmax takes blocks of 64 entries, counted from entry 0 of a row's own list, and values entry by entry.
-// Every 256 entries it ends and is added to the sums of the chunks before.
+// Attention of rows over chunks of the entries that they see, in the order of kernels/simd/attention.h. A
+// running softmax takes blocks of 64 entries, counted from entry 0 of a row's own list, and values entry by
+// entry. Every 256 entries it ends, so that the chunks of one row occupy a whole device; merge_chunks.h adds
+// them up.
 #pragma once
 
+#include "device_kernels/attention/chunks.h"
 #include "device_kernels/rows/cached_heads.h"
 #include "device_kernels/rows/exponential.h"
 
 namespace outrider::simt {
-
-// A row's list of entries: entries [0, prefix_len) of its sequence, then the entries tails[tail] to
-// tails[tail + tail_len - 1]. Entry e of the sequence lies in slot pages[page + e / page_size] * page_size +
-// e % page_size.
-struct RowEntries {
-  static constexpr int kNumbers = 4;  // page, prefix_len, tail, tail_len
-  int page, prefix_len, tail, tail_len;
-};
 
 // See outrider::AttentionArgs.
 template <typename Cached>
@@ -23,20 +17,17 @@ struct AttentionArgs {
   Rows<const float> q;                    // [rows, q_stride]
   Rows<const typename Cached::Stored> k;  // [slots, kv_heads, head_dim in whole units]
   Rows<const typename Cached::Stored> v;
-  Rows<float> y;      // [rows, heads, head_dim]
-  List<int> entries;  // [rows, RowEntries::kNumbers]
+  ChunkSums sums;
+  SeenEntries seen;
   List<int> pages;
   List<int> tails;
   Weights<float> slopes;  // [heads]; null: distance does not matter
   Weights<float> sinks;   // [heads]; null: there are none
-  int rows;
   int q_stride;
   int heads;
   int kv_heads;
   int head_dim;
   int page_size;
-  int window;
-  int chunk;
   float scale;
   float softcap;
 };
@@ -46,18 +37,11 @@ using AttentionF16Args = AttentionArgs<CachedF16>;
 using AttentionQ8Args = AttentionArgs<CachedQ8>;
 
 inline constexpr int kBlockEntries = 64;
-inline constexpr int kChunkEntries = 256;
 inline constexpr int kBlockParts = kBlockEntries / kWarp;  // a lane has an entry of each part
 inline constexpr int kWarpOutputs = 256;                   // numbers of a head that a warp adds up
 inline constexpr int kHeadParts = kWarpOutputs / kWarp;
 
-template <typename Cached>
-SIMT RowEntries row_entries(const AttentionArgs<Cached>& args, int row) {
-  const auto numbers = args.entries.from(static_cast<int64_t>(row) * RowEntries::kNumbers);
-  return {numbers.load_one(0), numbers.load_one(1), numbers.load_one(2), numbers.load_one(3)};
-}
-
-// The entries of a block that a row attends to, and the softmax of all entries before them.
+// The entries of a block that a row attends to, and the softmax of the chunk's entries before them.
 struct BlockState {
   int from, to;              // places in the row's list
   Ints places[kBlockParts];  // where the entries' heads begin in the cache
@@ -168,71 +152,75 @@ SIMT_PART void add_values(const AttentionArgs<Cached>& args, const BlockState& s
   }
 }
 
-// The sums of whole chunks, of which a lane has every 32nd output.
-struct ChunkSums {
-  float largest, total;
-  Floats y[kHeadParts];
+// A warp computes kWarpOutputs outputs of a query head of a row, from `first_output` on, over a chunk.
+struct ChunkItem {
+  int row, head, chunk, first_output;
 };
 
-// Adds the sums of a chunk to the sums of the chunks before it, and clears them.
-SIMT_PART void add_chunk(BlockState& chunk, Floats (&y)[kHeadParts], ChunkSums& whole) {
-  const bool is_first = whole.total == 0.0F;
-  const float largest = chunk.largest > whole.largest ? chunk.largest : whole.largest;
-  const Floats kept = exp_of_negative(Floats(sub_rn(whole.largest, largest)));
-  const Floats added = exp_of_negative(Floats(sub_rn(chunk.largest, largest)));
-  SIMT_UNROLL
-  for (int i = 0; i < kHeadParts; ++i) {
-    whole.y[i] = is_first ? y[i] : fma_rn(whole.y[i], kept, mul_rn(y[i], added));
-    y[i] = Floats(0.0F);
-  }
-  const float total = shuffle(fma_rn(Floats(whole.total), kept, mul_rn(Floats(chunk.total), added)), 0);
-  whole.total = is_first ? chunk.total : total;
-  whole.largest = is_first ? chunk.largest : largest;
-  chunk.largest = -__builtin_huge_valf();
-  chunk.total = 0.0F;
+SIMT int slices_of(int head_dim) { return (head_dim + kWarpOutputs - 1) / kWarpOutputs; }
+
+// Neighbours have the same entries: first the heads of a group, then rows, such as the nodes of a tree.
+template <typename Cached>
+SIMT ChunkItem chunk_item(const AttentionArgs<Cached>& args, int chunks, int index) {
+  const int slices = slices_of(args.head_dim), group = args.heads / args.kv_heads;
+  const int of_group = index / slices, of_row = of_group / group, of_chunk = of_row / args.seen.rows;
+  return {.row = of_row % args.seen.rows,
+          .head = of_chunk / chunks * group + of_group % group,
+          .chunk = of_chunk % chunks,
+          .first_output = index % slices * kWarpOutputs};
 }
 
-// A warp takes kWarpOutputs numbers of a query head of a row.
 template <typename Cached>
-SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
-  const int slices = (args.head_dim + kWarpOutputs - 1) / kWarpOutputs;
-  const int slice = block.index() * block.warps() + block.warp();
-  const int item = slice / slices, first_output = slice % slices * kWarpOutputs;
-  if (item >= args.rows * args.heads) return;
-  block.wait_for_previous();
-  const int row = item / args.heads, head = item % args.heads;
-  const RowEntries entries = row_entries(args, row);
-  const int end = entries.prefix_len + entries.tail_len;
-  int begin = args.window > 0 && end > args.window ? end - args.window : 0;
-  if (args.chunk > 0 && begin < (end - 1) / args.chunk * args.chunk)
-    begin = (end - 1) / args.chunk * args.chunk;
-  const auto q = args.q.from(static_cast<int64_t>(row) * args.q_stride + head * args.head_dim);
-  // A sink is an entry of the first chunk, even where a window leaves that chunk out.
-  const bool has_sink = !args.sinks.is_null(), starts_late = begin >= kChunkEntries;
-  const float sink = has_sink ? args.sinks.load_one(head) : -__builtin_huge_valf();
+SIMT void store_chunk(const AttentionArgs<Cached>& args, const ChunkItem& item, const BlockState& state,
+                      const Floats (&y)[kHeadParts]) {
+  const int64_t place =
+      (static_cast<int64_t>(item.chunk) * args.seen.rows + item.row) * args.heads + item.head;
+  const auto out = args.sums.y.from(place * args.head_dim);
+  SIMT_UNROLL
+  for (int i = 0; i < kHeadParts; ++i) {
+    const Ints d = lane_id() + Ints(item.first_output + i * kWarp);
+    out.store_if(d < Ints(args.head_dim), d, y[i]);
+  }
+  if (item.first_output > 0) return;
+  const Ints lane = lane_id();
+  const Floats number = select(lane == Ints(0), Floats(state.largest), Floats(state.total));
+  args.sums.softmax.from(place * kSoftmaxNumbers).store_if(lane < Ints(kSoftmaxNumbers), lane, number);
+}
+
+template <typename Cached>
+SIMT void attend_chunk(const AttentionArgs<Cached>& args, const ChunkItem& item, const RowSpan& span) {
+  const RowEntries entries = row_entries(args.seen, item.row);
+  const auto q = args.q.from(static_cast<int64_t>(item.row) * args.q_stride + item.head * args.head_dim);
+  const int chunk_begin = (span.begin / kChunkEntries + item.chunk) * kChunkEntries;
+  const int begin = chunk_begin > span.begin ? chunk_begin : span.begin;
+  const int end = chunk_begin + kChunkEntries < span.end ? chunk_begin + kChunkEntries : span.end;
+  const bool has_sink = !args.sinks.is_null() && chunk_begin == 0;
   BlockState state;
-  ChunkSums whole;
-  state.largest = starts_late ? -__builtin_huge_valf() : sink;
-  state.total = has_sink && !starts_late ? 1.0F : 0.0F;
-  whole.largest = starts_late ? sink : -__builtin_huge_valf();
-  whole.total = has_sink && starts_late ? 1.0F : 0.0F;
+  state.largest = has_sink ? args.sinks.load_one(item.head) : -__builtin_huge_valf();
+  state.total = has_sink ? 1.0F : 0.0F;
   Floats y[kHeadParts];
   SIMT_UNROLL
-  for (int i = 0; i < kHeadParts; ++i) y[i] = whole.y[i] = Floats(0.0F);
+  for (int i = 0; i < kHeadParts; ++i) y[i] = Floats(0.0F);
   for (int first = begin / kBlockEntries * kBlockEntries; first < end; first += kBlockEntries) {
     state.from = first > begin ? first : begin;
     state.to = first + kBlockEntries < end ? first + kBlockEntries : end;
-    find_entries(args, entries, head / (args.heads / args.kv_heads), state);
-    weigh_entries<Cached>(args, q, head, end, state);
-    add_values(args, state, first_output, y);
-    if ((first + kBlockEntries) % kChunkEntries == 0 || state.to == end) add_chunk(state, y, whole);
+    find_entries(args, entries, item.head / (args.heads / args.kv_heads), state);
+    weigh_entries<Cached>(args, q, item.head, span.end, state);
+    add_values(args, state, item.first_output, y);
   }
-  const float total = end == 0 ? 1.0F : whole.total;  // a row without entries gets zeros
-  const auto out = args.y.from(static_cast<int64_t>(item) * args.head_dim);
-  SIMT_UNROLL
-  for (int i = 0; i < kHeadParts; ++i) {
-    const Ints d = lane_id() + Ints(first_output + i * kWarp);
-    out.store_if(d < Ints(args.head_dim), d, div_rn(whole.y[i], Floats(total)));
+  store_chunk(args, item, state, y);
+}
+
+// Any number of warps takes all items, because lists that were recorded once are run for texts of any length.
+template <typename Cached>
+SIMT void attention_chunks(const Block& block, const AttentionArgs<Cached>& args) {
+  block.wait_for_previous();
+  const int chunks = most_chunks(args.seen);
+  const int items = chunks * args.seen.rows * args.heads * slices_of(args.head_dim);
+  for (int i = block.index() * block.warps() + block.warp(); i < items; i += block.count() * block.warps()) {
+    const ChunkItem item = chunk_item(args, chunks, i);
+    const RowSpan span = row_span(args.seen, item.row);
+    if (item.chunk < span.chunks()) attend_chunk(args, item, span);
   }
 }
 

@@ -16,7 +16,26 @@ struct AttentionCase {
   uint64_t seed;
 };
 
+struct AttentionLaunch {
+  KernelName kernel;
+  int blocks;  // see AttentionLaunches
+  uint64_t seed;
+};
+
 constexpr int kNodes = 9;
+
+template <typename Cached>
+Floats attend_on_device(const AttentionTestShape& shape, const PagedCache& cache, const RowLists& lists,
+                        const Floats& q, const AttentionLaunch& launch) {
+  const EmulationOptions options{.seed = launch.seed, .checks_races = true};
+  AttentionLaunches<Cached> launches(shape, cache, lists);
+  Floats y(q.size(), std::nanf(""));
+  const auto attention = launches.attend(launch.kernel, q, launch.blocks, options);
+  EXPECT_TRUE(attention.is_clean()) << attention.first;
+  const auto merge = launches.merge(y, options);
+  EXPECT_TRUE(merge.is_clean()) << merge.first;
+  return y;
+}
 
 template <typename Cached>
 void compare_attention(const KernelTable& compared, const AttentionCase& one, KernelName kernel,
@@ -27,14 +46,9 @@ void compare_attention(const KernelTable& compared, const AttentionCase& one, Ke
   const TreeRows tree(cache, one.length, kNodes, one.seed);
   const Floats q = random_floats(tree.rows.size() * static_cast<size_t>(shape.query_size()), one.seed + 2);
   const Floats expected = attend(compared.attention, shape, cache, q, tree.rows, 1);
-  Floats y(q.size(), std::nanf(""));
   const RowLists lists(tree.rows, cache.pages);
-  auto args = device_args<Cached>(shape, cache, lists);
-  args.q = rows_of(q);
-  args.y = rows_of(y);
-  const int items = args.rows * args.heads * ((args.head_dim + simt::kWarpOutputs - 1) / simt::kWarpOutputs);
-  run_kernel(kernel, args, {.blocks = (items + 3) / 4, .warps = 4}, one.seed);
-  comparison.add(expected, y);
+  comparison.add(expected, attend_on_device<Cached>(shape, cache, lists, q,
+                                                    {kernel, static_cast<int>(one.seed % 3), one.seed}));
 }
 
 std::vector<AttentionTestShape> attention_shapes(DType type, uint64_t seed) {
@@ -62,9 +76,9 @@ void expect_equal_attention(DType type, KernelName kernel) {
     for (const KernelTable* table : compared_tables()) {
       for (const AttentionTestShape& shape : attention_shapes(type, seed)) {
         SCOPED_TRACE("heads of " + std::to_string(shape.head_dim) + ", " + std::string(table->name));
-        const int lengths[] = {1, 63, 64, 130, 250, 256, 600};
+        const int lengths[] = {1, 63, 64, 130, 250, 256, 600, 1290};
         compare_attention<Cached>(*table,
-                                  {shape, lengths[(seed + static_cast<uint64_t>(shape.head_dim)) % 7], seed},
+                                  {shape, lengths[(seed + static_cast<uint64_t>(shape.head_dim)) % 8], seed},
                                   kernel, comparison);
       }
     }
@@ -83,6 +97,49 @@ TEST(DeviceAttention, F16EqualsTheTables) {
 }
 TEST(DeviceAttention, Q8EqualsTheTables) {
   expect_equal_attention<simt::CachedQ8>(DType::kQ8_0, KernelName::kAttentionQ8);
+}
+
+// Windows and attention chunks that leave out whole chunks of 256, and sinks in front of them.
+std::vector<AttentionTestShape> shapes_of_long_texts() {
+  const Floats sinks = random_floats(4, 3);
+  std::vector<AttentionTestShape> shapes = {
+      {.head_count = 4, .kv_head_count = 2, .head_dim = 64},
+      {.head_count = 4, .kv_head_count = 1, .head_dim = 40, .sinks = sinks},
+      {.head_count = 4, .kv_head_count = 4, .head_dim = 16, .window = 300, .sinks = sinks},
+      {.head_count = 4, .kv_head_count = 2, .head_dim = 32, .window = 1},
+      {.head_count = 4, .kv_head_count = 2, .head_dim = 24, .window = 258},
+      {.head_count = 4, .kv_head_count = 2, .head_dim = 16, .sinks = sinks, .chunk = 700},
+      {.head_count = 2, .kv_head_count = 1, .head_dim = 288, .softcap = 20, .chunk = 256},
+  };
+  for (AttentionTestShape& shape : shapes) shape.type = DType::kBF16;
+  return shapes;
+}
+
+// One launch has rows of all lengths, more of them than a warp has lanes. Each number of warps takes all
+// chunks.
+TEST(DeviceAttention, RowsOfAllLengthsInGridsOfAllSizes) {
+  OUTRIDER_REQUIRE_TABLES();
+  constexpr int kLongest = 2900;
+  BitComparison comparison;
+  for (const AttentionTestShape& shape : shapes_of_long_texts()) {
+    SCOPED_TRACE("heads of " + std::to_string(shape.head_dim));
+    const auto numbers = static_cast<size_t>(kLongest * shape.entry_size());
+    const PagedCache cache(shape, random_floats(numbers, 1, 1.5F), random_floats(numbers, 2));
+    std::vector<AttentionRow> rows;
+    for (const int length : {0, 1, 255, 256, 257, 511, 513, 700, 769, 1024, 1026, kLongest})
+      rows.insert(rows.end(), 3, {cache.pages.data(), length, nullptr, 0});
+    const RowLists lists(rows, cache.pages);
+    const Floats q = random_floats(rows.size() * static_cast<size_t>(shape.query_size()), 4);
+    Floats expected = attend(compared_tables().back()->attention, shape, cache, q, rows, 1);
+    // Lists have rows that nobody uses, which get zeros. Tables get no such rows.
+    std::fill_n(expected.begin(), 3 * shape.query_size(), 0.0F);
+    for (const int blocks : {1, 2, 7, 0}) {
+      comparison.add(expected, attend_on_device<simt::CachedBf16>(
+                                   shape, cache, lists, q,
+                                   {KernelName::kAttentionBf16, blocks, static_cast<uint64_t>(blocks)}));
+    }
+  }
+  EXPECT_EQ(comparison.differing(), 0);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "models/backend/device/attended_lists.h"
-
 namespace outrider {
 namespace {
 
@@ -16,13 +14,6 @@ int64_t panels_of(int64_t features) { return (features + simt::kPanelFeatures - 
 // Whether a row is one part, and rows lie side by side.
 bool are_whole_rows(const simt::NormParts& of) {
   return of.parts == 1 && of.x_stride == of.dim && of.y_stride == of.dim;
-}
-
-// The numbers of some rows of a list, `dim` each.
-std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<const int32_t> rows) {
-  std::vector<float> chosen;
-  for (const int32_t row : rows) chosen.insert(chosen.end(), numbers + row * dim, numbers + (row + 1) * dim);
-  return chosen;
 }
 
 }  // namespace
@@ -102,20 +93,6 @@ void DeviceOps::multiply_channels(const Product& product, const simt::ChannelInp
         {.blocks = tiles, .warps = simt::CodeRing::kMostWarps, .shared_bytes = simt::ChannelMemory::kBytes});
   }
   launch_items(KernelName::kManyChannelRows, args, tiles);
-}
-
-simt::TensorInputs DeviceOps::pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel) {
-  const int padded = padded_rows(rows);
-  const int64_t tiles = (k + simt::kTileInputs - 1) / simt::kTileInputs;
-  reserve(codes_, tiles * padded * simt::kTileRowWords * int64_t{sizeof(int)});
-  launch_items(kernel,
-               simt::PackTensorInputsArgs{.x = rows_at<const float>(x, rows * k),
-                                          .words = rows_of<int>(codes_),
-                                          .rows = static_cast<int>(rows),
-                                          .padded = padded,
-                                          .k = static_cast<int>(k)},
-               tiles * padded / 4);
-  return {.words = rows_of<const int>(codes_), .rows = static_cast<int>(rows), .padded = padded};
 }
 
 void DeviceOps::multiply_tensor(const Product& product) {
@@ -308,188 +285,6 @@ void DeviceOps::normalize_heads(const LayerBackend::Attention& attention, std::s
                     .y_stride = static_cast<int>(shape.qkv_size()),
                     .weight_stride = is_each ? static_cast<int>(dim) : 0,
                     .epsilon = shape.epsilon}});
-}
-
-namespace {
-
-template <typename Cached>
-simt::StoreHeadsArgs<Cached> store_args(const LayerBackend::Attention& attention, FloatAddress x,
-                                        DeviceAddress cache, simt::List<int> slots, int64_t rows) {
-  using Stored = typename Cached::Stored;
-  const AttentionShape& shape = *attention.shape;
-  const KvShape& kv = attention.cache->shape();
-  const int64_t bytes = kv.page_count * kv.page_size * kv.row_bytes(attention.layer);
-  return {.x = rows_at<const float>(x, (rows - 1) * shape.qkv_size() + shape.kv_size()),
-          .cache = {reinterpret_cast<Stored*>(cache), bytes / static_cast<int64_t>(sizeof(Stored))},
-          .slots = slots,
-          .rows = static_cast<int>(rows),
-          .heads = static_cast<int>(shape.kv_head_count),
-          .head_dim = static_cast<int>(shape.head_dim),
-          .x_stride = static_cast<int>(shape.qkv_size())};
-}
-
-}  // namespace
-
-void DeviceOps::store(const LayerBackend::Attention& attention, const Stored& args) {
-  const int64_t items = args.rows * attention.shape->kv_head_count;
-  const auto run = [&]<typename Cached>(KernelName kernel, Cached) {
-    launch_items(kernel, store_args<Cached>(attention, args.x, args.cache, args.slots, args.rows), items);
-  };
-  switch (attention.cache->shape().type) {
-    case DType::kBF16:
-      return run(KernelName::kStoreBf16, simt::CachedBf16{});
-    case DType::kF16:
-      return run(KernelName::kStoreF16, simt::CachedF16{});
-    case DType::kQ8_0:
-      return run(KernelName::kStoreQ8, simt::CachedQ8{});
-    default:
-      return run(KernelName::kStoreF32, simt::CachedF32{});
-  }
-}
-
-simt::List<float> DeviceOps::all_rotations(const RotaryEmbedding& embedding) {
-  const int64_t count = recorded_->position_count, dim = embedding.rotated();
-  auto found = all_rotations_.find(&embedding);
-  if (found == all_rotations_.end() || found->second.count() < count * dim) {
-    std::vector<float> numbers(static_cast<size_t>(count * dim));
-    for (int64_t i = 0; i < count; ++i) embedding.fill(static_cast<int32_t>(i), numbers.data() + i * dim);
-    if (found != all_rotations_.end()) ++moves_;
-    all_rotations_.erase(&embedding);
-    found = all_rotations_.try_emplace(&embedding, launcher_.device(), count * dim).first;
-    found->second.write(numbers);
-  }
-  return found->second.list();
-}
-
-void DeviceOps::place_rotations(const LayerBackend::RowPlaces& places, simt::RopeArgs& args) {
-  const RowRotations& of = places.rotations;
-  if (!records()) {
-    args.rotations = rotations_.view(numbers_of_rows(of.numbers, of.dim, places.rows));
-    return;
-  }
-  const auto found =
-      std::ranges::find(recorded_->rotations, of.of_all, [](const auto& one) { return one.first; });
-  if (found != recorded_->rotations.end()) {
-    args.rotations = found->second;
-  } else {
-    args.rotations = all_rotations(*of.of_all);
-    args.places = recorded_->positions;
-  }
-}
-
-void DeviceOps::rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places,
-                       int64_t heads) {
-  const int64_t rows = std::ssize(places.rows), dim = places.rotations.dim;
-  const int64_t stride = attention.shape->qkv_size();
-  simt::RopeArgs args{.x = rows_at<float>(attention.qkv, rows * stride),
-                      .rotations = {},
-                      .places = {nullptr, 0},
-                      .rows = static_cast<int>(rows),
-                      .heads = static_cast<int>(heads),
-                      .head_dim = static_cast<int>(attention.shape->head_dim),
-                      .rotated = static_cast<int>(dim),
-                      .x_stride = static_cast<int>(stride)};
-  place_rotations(places, args);
-  launch_items(KernelName::kRope, args, rows * heads);
-}
-
-void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
-                                 const LayerBackend::RowPlaces& places) {
-  const AttentionShape& shape = *attention.shape;
-  const int64_t rows = std::ssize(places.rows), stride = shape.qkv_size();
-  if (rows == 0) return;
-  const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
-  const FloatAddress q = attention.qkv, k = q + shape.q_size(), v = k + shape.kv_size();
-  normalize_heads(attention, attention.q_norm, q, shape.head_count, rows);
-  normalize_heads(attention, attention.k_norm, k, kv_heads, rows);
-  normalize_heads(attention, attention.v_norm, v, kv_heads, rows);
-  if (places.rotations.numbers != nullptr) rotate(attention, places, shape.head_count + kv_heads);
-  if (!places.query_factors.empty()) {
-    const simt::List<float> factors =
-        records() ? recorded_->query_factors
-                  : factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
-    run(KernelName::kScaleRows, {.x = q,
-                                 .y = FloatAddress(reinterpret_cast<uintptr_t>(factors.data)),
-                                 .rows = rows,
-                                 .dim = shape.q_size(),
-                                 .x_stride = stride,
-                                 .y_stride = 1});
-  }
-  if (kv_heads == 0) return;
-  const simt::List<int> list = slots_of(places);
-  const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
-  store(attention, {k, pages.keys(attention.layer), list, rows});
-  if (!shape.values_are_keys) store(attention, {v, pages.values(attention.layer), list, rows});
-}
-
-simt::List<int> DeviceOps::slots_of(const LayerBackend::RowPlaces& places) {
-  if (records()) return recorded_->slots;
-  std::vector<int> slots;
-  for (const int32_t row : places.rows) slots.push_back(places.slots[static_cast<size_t>(row)]);
-  return slots_.view(std::move(slots));
-}
-
-DeviceOps::Attended DeviceOps::attended(std::span<const AttentionRow> rows, int64_t page_size) {
-  if (records()) {
-    const bool narrows = std::ssize(rows) < recorded_->tokens.count && !recorded_->wanted.is_null();
-    return {narrows ? recorded_->wanted_entries : recorded_->entries, recorded_->pages, recorded_->tails};
-  }
-  AttendedLists lists(rows, page_size);
-  return {entries_.view(std::move(lists.entries)), pages_.view(std::move(lists.pages)),
-          tails_.view(std::move(lists.tails))};
-}
-
-template <typename Cached>
-void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
-                              FloatAddress y, KernelName kernel) {
-  using Stored = typename Cached::Stored;
-  const AttentionShape& shape = *attention.shape;
-  const KvShape& kv = attention.cache->shape();
-  const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
-  const int64_t count =
-      kv.page_count * kv.page_size * kv.row_bytes(attention.layer) / static_cast<int64_t>(sizeof(Stored));
-  const auto view = [count](DeviceAddress at) {
-    return simt::Rows<const Stored>{reinterpret_cast<const Stored*>(at), count};
-  };
-  const Attended lists = attended(rows, kv.page_size);
-  const int64_t numbers = std::ssize(rows) * shape.q_size();
-  const simt::AttentionArgs<Cached> args{
-      .q = rows_at<const float>(attention.qkv, (std::ssize(rows) - 1) * shape.qkv_size() + shape.q_size()),
-      .k = view(pages.keys(attention.layer)),
-      .v = view(pages.values(attention.layer)),
-      .y = rows_at<float>(y, numbers),
-      .entries = lists.entries,
-      .pages = lists.pages,
-      .tails = lists.tails,
-      .slopes = weights_.numbers(shape.slopes),
-      .sinks = weights_.numbers(attention.sinks),
-      .rows = static_cast<int>(std::ssize(rows)),
-      .q_stride = static_cast<int>(shape.qkv_size()),
-      .heads = static_cast<int>(shape.head_count),
-      .kv_heads = static_cast<int>(shape.kv_head_count),
-      .head_dim = static_cast<int>(shape.head_dim),
-      .page_size = kv.page_size,
-      .window = static_cast<int>(shape.window),
-      .chunk = static_cast<int>(shape.chunk),
-      .scale = shape.scale,
-      .softcap = shape.softcap};
-  const int64_t slices = (shape.head_dim + simt::kWarpOutputs - 1) / simt::kWarpOutputs;
-  launch_items(kernel, args, std::ssize(rows) * shape.head_count * slices);
-}
-
-void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
-                       FloatAddress y) {
-  if (rows.empty()) return;
-  switch (attention.cache->shape().type) {
-    case DType::kBF16:
-      return attend_cached<simt::CachedBf16>(attention, rows, y, KernelName::kAttentionBf16);
-    case DType::kF16:
-      return attend_cached<simt::CachedF16>(attention, rows, y, KernelName::kAttentionF16);
-    case DType::kQ8_0:
-      return attend_cached<simt::CachedQ8>(attention, rows, y, KernelName::kAttentionQ8);
-    default:
-      return attend_cached<simt::CachedF32>(attention, rows, y, KernelName::kAttentionF32);
-  }
 }
 
 }  // namespace outrider

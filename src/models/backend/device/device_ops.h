@@ -45,12 +45,12 @@ class UploadedList {
 // and rows that nobody uses have slot -1 and no entries.
 struct RecordedRows {
   simt::Rows<const int> tokens;     // [rows]
-  simt::Rows<const int> positions;  // [rows], below position_count
+  simt::Rows<const int> positions;  // [rows], below max_length
   simt::List<int> slots;            // [rows]
   simt::List<int> entries;          // [rows, simt::RowEntries::kNumbers]
   simt::List<int> pages;
   simt::List<int> tails = {};
-  int64_t position_count = 0;  // where `rotations` has none
+  int64_t max_length = 0;  // entries of a row's list; positions are below
   // Rows that go on where some are left out, and their entries; null: the first rows.
   simt::Rows<const int> wanted = {};
   simt::List<int> wanted_entries = {};
@@ -76,6 +76,8 @@ class DeviceOps {
   // Counts how often scratch has moved: lists recorded before name memory that is gone.
   int64_t moves() const { return moves_; }
   void count_move() { ++moves_; }  // of other memory
+  // Numbers of scratch that attention shares among rows; tests have less.
+  void limit_chunk_sums(int64_t numbers) { most_chunk_numbers_ = numbers; }
 
   // For steps of blocks.
   Launcher& launcher() { return launcher_; }
@@ -247,6 +249,12 @@ class DeviceOps {
   Attended attended(std::span<const AttentionRow> rows, int64_t page_size);
   template <typename Cached>
   void read_cached(const LayerBackend::Entries& entries, FloatAddress y, KernelName kernel);
+  int64_t most_chunks(const AttentionShape& shape, std::span<const AttentionRow> rows) const;
+  int64_t rows_together(const AttentionShape& shape, int64_t rows, int64_t chunks) const;
+  simt::ChunkSums chunk_sums(int64_t heads, int64_t head_dim);
+  template <typename Cached>
+  void attend_together(KernelName kernel, const simt::AttentionArgs<Cached>& args, const simt::Rows<float>& y,
+                       int64_t chunks);
   template <typename Cached>
   void attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
                      FloatAddress y, KernelName kernel);
@@ -255,12 +263,14 @@ class DeviceOps {
   ShardExchange* exchange_;
   const RecordedRows* recorded_ = nullptr;
   int64_t moves_ = 0;
+  int64_t most_chunk_numbers_ = int64_t{1} << 26;  // 256 MiB
   DeviceWeights weights_;
   SharedObjects shared_;
   std::map<const RotaryEmbedding*, DeviceNumbers<float>> all_rotations_;
   DeviceBuffer codes_, scales_, sums_;  // of packed inputs
   PackingMemory packing_;               // of their rows
   DeviceBuffer copied_;                 // rows on their way within one place
+  DeviceBuffer chunk_softmax_{launcher_.device()}, chunk_sums_{launcher_.device()};  // of attention
   DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
   DeviceBuffer cut_outputs_;            // [rows, n] of this shard
   std::vector<float> own_, exchanged_;  // numbers on their way to and from other ranks

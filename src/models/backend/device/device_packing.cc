@@ -66,4 +66,19 @@ simt::ChannelInputs DeviceOps::pack_channels(FloatAddress x, int64_t rows, int64
           .padded = padded};
 }
 
+simt::TensorInputs DeviceOps::pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel) {
+  packing_.forget();
+  const int padded = padded_rows(rows);
+  const int64_t tiles = (k + simt::kTileInputs - 1) / simt::kTileInputs;
+  reserve(codes_, tiles * padded * simt::kTileRowWords * int64_t{sizeof(int)});
+  launch_items(kernel,
+               simt::PackTensorInputsArgs{.x = rows_at<const float>(x, rows * k),
+                                          .words = rows_of<int>(codes_),
+                                          .rows = static_cast<int>(rows),
+                                          .padded = padded,
+                                          .k = static_cast<int>(k)},
+               tiles * padded / 4);
+  return {.words = rows_of<const int>(codes_), .rows = static_cast<int>(rows), .padded = padded};
+}
+
 }  // namespace outrider

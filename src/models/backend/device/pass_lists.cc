@@ -162,6 +162,16 @@ void PassLists::write(const RepeatedPass& pass, const AttendedLists& lists, cons
   }
 }
 
+// A list whose scratch is too small for these rows will be recorded again.
+void PassLists::make_room(Recorded& recorded) const {
+  int64_t longest = 0;
+  for (const AttentionRow& row : rows_) longest = std::max<int64_t>(longest, row.prefix_len + row.tail_len);
+  const int64_t length = length_bucket(longest);
+  if (length <= recorded.rows.max_length) return;
+  recorded.rows.max_length = length;
+  recorded.moves = -1;
+}
+
 Status PassLists::record(const RepeatedPass& pass, Recorded& recorded) {
   const ForwardBatch batch = batch_of_rows(recorded.key.rows, recorded.key.wanted);
   DeviceList list;
@@ -186,6 +196,7 @@ void PassLists::run(const RepeatedPass& pass) {
   const AttendedLists lists(rows_, pass.cache.shape().page_size);
   Recorded& recorded = list_of(pass, std::ssize(lists.pages) + std::ssize(lists.tails));
   write(pass, lists, recorded);
+  make_room(recorded);
   if (recorded.moves != ops_.moves()) {
     if (const Status status = record(pass, recorded); !status.ok()) {
       problem_ = status.error().message;

@@ -63,6 +63,7 @@ class PassLists {
   void write(const RepeatedPass& pass, const AttendedLists& lists, const Recorded& recorded);
   void put_rows(const ForwardBatch& batch, const Layout& at);
   void put_numbers(const RepeatedPass& pass, const Layout& at);
+  void make_room(Recorded& recorded) const;
   Status record(const RepeatedPass& pass, Recorded& recorded);
 
   DeviceOps& ops_;

@@ -23,7 +23,7 @@ const KernelTable* table_for_lists() {
 // A small model on a device, or on this machine where there is none, with some sequences.
 class Runner {
  public:
-  Runner(const std::string& name, Device* device) : pool_(1) {
+  Runner(const std::string& name, Device* device, int64_t pages = 128) : pool_(1) {
     auto file = open_model(model_data(name));
     EXPECT_TRUE(file.ok()) << file.error().message;
     const ModelOptions options{.kernels = table_for_lists(), .pool = &pool_, .weights = DType::kQ8_0};
@@ -33,7 +33,7 @@ class Runner {
     EXPECT_TRUE(backend.ok()) << backend.error().message;
     model_ = std::make_unique<Decoder>(file->config, options, std::move(*backend));
     KvShape shape = small_cache_shape(*model_);
-    shape.page_count = 128;
+    shape.page_count = pages;
     cache_ = std::make_unique<KvCache>(shape, KvOptions{.poison = true}, model_->make_storage(shape));
     for (int i = 0; i < 4; ++i) sequences_.push_back(cache_->open({}));
   }
@@ -184,6 +184,27 @@ TEST(PassLists, LaterPassesOfABucketAreOneCopyAndOneList) {
     EXPECT_LT(counts.uploaded_bytes, 8 << 10);
     EXPECT_EQ(counts.downloaded_bytes, rows * runner.model().config().vocab_size * 4);
   }
+}
+
+// A row gets more entries than the list of its bucket has scratch for, so that the bucket is recorded again.
+TEST(PassLists, TextsMayOutgrowTheirList) {
+  if (table_for_lists() == nullptr)
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  EmulatedDevice device({.seed = 3, .checks_races = true});
+  Runner there("llama", &device, 600), here("llama", nullptr, 600);
+  const auto expect_equal = [&](const Runner::Part& part) {
+    EXPECT_EQ(there.run({part}, 7), here.run({part}, 7));
+  };
+  const Runner::Part tree{.count = 4, .parents = {-1, 0, 0, 2}};
+  expect_equal(tree);
+  for (const int prompt : {1021, 0, 1024}) {
+    if (prompt > 0) expect_equal({.count = prompt, .wanted = LogitsWanted::kNone});
+    expect_equal(tree);
+    EXPECT_EQ(there.counts().launches, 0);
+    EXPECT_EQ(there.counts().lists, 1);
+  }
+  expect_equal(tree);
+  EXPECT_EQ(there.counts().allocations, 0);
 }
 
 TEST(PassLists, PartsThatCannotBeRecordedAreNamed) {

@@ -41,7 +41,7 @@ DevicePassRows::DevicePassRows(Device& device, const Shape& shape)
                .entries = entries_.list(),
                .pages = pages_.list(),
                .tails = tails_.list(),
-               .position_count = shape.max_length};
+               .max_length = shape.max_length};
 }
 
 simt::PassRows DevicePassRows::view() const {

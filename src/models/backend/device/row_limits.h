@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 namespace outrider {
@@ -16,6 +18,12 @@ inline constexpr int64_t kMostChosenRows = 32;
 constexpr int64_t listed_words(int64_t page_count) {
   constexpr int64_t kOfRow = 256;
   return kMostListedRows * (kOfRow + page_count + kMostListedRows);
+}
+
+// Attention has scratch for rows of this length, so that it seldom moves while texts grow.
+inline int64_t length_bucket(int64_t longest) {
+  constexpr int64_t kLeast = 1024;
+  return std::max(kLeast, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
 }
 
 }  // namespace outrider

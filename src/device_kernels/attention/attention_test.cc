@@ -99,6 +99,30 @@ TEST(DeviceAttention, Q8EqualsTheTables) {
   expect_equal_attention<simt::CachedQ8>(DType::kQ8_0, KernelName::kAttentionQ8);
 }
 
+// Outputs that become codes as they are merged are the codes of these outputs, with rows of padding.
+TEST(DeviceAttention, MergedRowsArePacked) {
+  OUTRIDER_REQUIRE_TABLES();
+  const AttentionTestShape shape{.head_count = 4, .kv_head_count = 2, .head_dim = 40, .type = DType::kBF16};
+  constexpr int kLength = 600;
+  const auto numbers = static_cast<size_t>((kLength + 9) * shape.entry_size());
+  const PagedCache cache(shape, random_floats(numbers, 1, 1.5F), random_floats(numbers, 2));
+  const TreeRows tree(cache, kLength, 9, 3);
+  const RowLists lists(tree.rows, cache.pages);
+  const auto rows = static_cast<int>(tree.rows.size()), dim = static_cast<int>(shape.query_size());
+  const Floats q = random_floats(static_cast<size_t>(rows * dim), 4);
+  AttentionLaunches<simt::CachedBf16> launches(shape, cache, lists);
+  EXPECT_TRUE(launches.attend(KernelName::kAttentionBf16, q).is_clean());
+  Floats plain(q.size()), whole(q.size());
+  EXPECT_TRUE(launches.merge(plain).is_clean());
+  PackedInputs packed(rows, dim);
+  EXPECT_TRUE(launches.merge(whole, {.seed = 5, .checks_races = true}, &packed).is_clean());
+  EXPECT_EQ(whole, plain);
+  const PackedInputs expected(plain, rows, dim, 1);
+  EXPECT_EQ(packed.codes, expected.codes);
+  EXPECT_EQ(packed.scales, expected.scales);
+  EXPECT_EQ(packed.sums, expected.sums);
+}
+
 // Windows and attention chunks that leave out whole chunks of 256, and sinks in front of them.
 std::vector<AttentionTestShape> shapes_of_long_texts() {
   const Floats sinks = random_floats(4, 3);

@@ -10,6 +10,7 @@
 #include "device_kernels/attention/attention.h"
 #include "device_kernels/attention/merge_chunks.h"
 #include "device_kernels/kernel_comparison.h"
+#include "device_kernels/products/product_test_data.h"
 #include "kernels/attention_test_data.h"
 
 namespace outrider {
@@ -77,16 +78,19 @@ class AttentionLaunches {
         {.blocks = blocks > 0 ? blocks : std::max((items + kWarps - 1) / kWarps, 1), .warps = kWarps},
         options);
   }
-  simt::EmulationReport merge(Floats& whole, const EmulationOptions& options = {}) {
+  // packed: where outputs become codes, too; null: nowhere.
+  simt::EmulationReport merge(Floats& whole, const EmulationOptions& options = {},
+                              PackedInputs* packed = nullptr) {
     const simt::MergeChunksArgs args{.sums = {rows_of(softmax), rows_of(y)},
                                      .y = rows_of(whole),
                                      .seen = seen(),
                                      .sinks = numbers_of_heads(shape_.sinks),
                                      .heads = static_cast<int>(shape_.head_count),
-                                     .head_dim = static_cast<int>(shape_.head_dim)};
+                                     .head_dim = static_cast<int>(shape_.head_dim),
+                                     .packed = packed == nullptr ? simt::InputCodes{} : packed->to()};
     const auto parts = static_cast<int>((shape_.query_size() + simt::kWarp - 1) / simt::kWarp);
-    return emulate(KernelName::kMergeChunks, args, {.blocks = (row_count() * parts + 1) / 2, .warps = 2},
-                   options);
+    const int rows = packed == nullptr ? row_count() : packed->padded;
+    return emulate(KernelName::kMergeChunks, args, {.blocks = (rows * parts + 1) / 2, .warps = 2}, options);
   }
 
   Floats softmax, y;  // of chunks

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device_kernels/attention/chunks.h"
+#include "device_kernels/products/pack_inputs.h"
 #include "device_kernels/rows/exponential.h"
 #include "device_kernels/rows/row_part.h"
 
@@ -15,6 +16,7 @@ struct MergeChunksArgs {
   Weights<float> sinks;  // [heads]; null: there are none
   int heads;
   int head_dim;
+  InputCodes packed;  // y as codes, where a row is chunks of inputs; or null
 };
 
 // The softmax of chunks, and their output, for the head and the number of each lane.
@@ -50,12 +52,9 @@ SIMT MergedChunks before_chunks(const MergeChunksArgs& args, const RowPart& part
   return {args.sinks.load_if(part.in, head, 0.0F), Floats(1.0F), Floats(0.0F)};
 }
 
-// A warp takes 32 numbers of a row of y, which may belong to several heads.
-SIMT void merge_chunks(const Block& block, const MergeChunksArgs& args) {
+// The outputs of 32 numbers of a row.
+SIMT_PART Floats merged_outputs(const MergeChunksArgs& args, const RowPart& part) {
   constexpr int kTogether = 8;  // chunks that are loaded before they are added
-  const RowPart part = row_part_of(block, args.seen.rows, args.heads * args.head_dim);
-  if (part.row < 0) return;
-  block.wait_for_previous();
   const RowSpan span = row_span(args.seen, part.row);
   const Ints head = part.i / Ints(args.head_dim);
   MergedChunks whole = before_chunks(args, part, head, span);
@@ -68,9 +67,23 @@ SIMT void merge_chunks(const Block& block, const MergeChunksArgs& args) {
     for (int c = 0; c < kTogether; ++c)
       if (first + c < span.chunks()) add_chunk(chunks[c], whole);
   }
-  const Floats total = span.end == 0 ? Floats(1.0F) : whole.total;  // a row without entries gets zeros
-  const auto out = args.y.from(static_cast<int64_t>(part.row) * args.heads * args.head_dim);
-  out.store_if(part.in, part.i, div_rn(whole.y, total));
+  return div_rn(whole.y, span.end == 0 ? Floats(1.0F) : whole.total);  // a row without entries gets zeros
+}
+
+// A warp takes 32 numbers of a row of y, which may belong to several heads; where rows are packed, of a
+// padding row, too.
+SIMT void merge_chunks(const Block& block, const MergeChunksArgs& args) {
+  const bool packs = !args.packed.is_null();
+  const int dim = args.heads * args.head_dim;
+  const RowPart part = row_part_of(block, packs ? args.packed.padded : args.seen.rows, dim);
+  if (part.row < 0) return;
+  block.wait_for_previous();
+  Floats y(0.0F);
+  if (part.row < args.seen.rows) {
+    y = merged_outputs(args, part);
+    args.y.from(static_cast<int64_t>(part.row) * dim).store_if(part.in, part.i, y);
+  }
+  if (packs) pack_chunk(args.packed, part.row, item_of(block) % (dim / kChunk), y);
 }
 
 }  // namespace outrider::simt

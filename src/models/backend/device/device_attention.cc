@@ -169,7 +169,7 @@ simt::ChunkSums DeviceOps::chunk_sums(int64_t heads, int64_t head_dim) {
 
 template <typename Cached>
 void DeviceOps::attend_together(KernelName kernel, const simt::AttentionArgs<Cached>& args,
-                                const simt::Rows<float>& y, int64_t chunks) {
+                                const simt::Rows<float>& y, int64_t chunks, const simt::InputCodes& packed) {
   constexpr int64_t kWarps = 4, kMostBlocks = 1024;  // more than a device has room for
   const int64_t items = chunks * args.seen.rows * args.heads * simt::slices_of(args.head_dim);
   const int64_t blocks = std::min((items + kWarps - 1) / kWarps, kMostBlocks);
@@ -180,8 +180,9 @@ void DeviceOps::attend_together(KernelName kernel, const simt::AttentionArgs<Cac
                                     .seen = args.seen,
                                     .sinks = args.sinks,
                                     .heads = args.heads,
-                                    .head_dim = args.head_dim},
-              args.seen.rows, int64_t{args.heads} * args.head_dim);
+                                    .head_dim = args.head_dim,
+                                    .packed = packed},
+              packed.is_null() ? args.seen.rows : packed.padded, int64_t{args.heads} * args.head_dim);
 }
 
 template <typename Cached>
@@ -200,6 +201,9 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
   const int64_t all = std::ssize(rows), chunks = most_chunks(shape, rows);
   const int64_t together = rows_together(shape, all, chunks);
   const simt::ChunkSums sums = chunk_sums(chunks * together * shape.head_count, shape.head_dim);
+  // Rows that take turns are packed together by the product.
+  const simt::InputCodes packed =
+      together == all ? codes_for_products(all, shape.q_size()) : simt::InputCodes{};
   for (int64_t first = 0; first < all; first += together) {
     const int64_t some = std::min(together, all - first);
     const simt::AttentionArgs<Cached> args{
@@ -223,8 +227,10 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
         .page_size = kv.page_size,
         .scale = shape.scale,
         .softcap = shape.softcap};
-    attend_together(kernel, args, rows_at<float>(y + first * shape.q_size(), some * shape.q_size()), chunks);
+    attend_together(kernel, args, rows_at<float>(y + first * shape.q_size(), some * shape.q_size()), chunks,
+                    packed);
   }
+  if (!packed.is_null()) packing_.remember({y, all, shape.q_size()});
 }
 
 void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,

@@ -254,7 +254,7 @@ class DeviceOps {
   simt::ChunkSums chunk_sums(int64_t heads, int64_t head_dim);
   template <typename Cached>
   void attend_together(KernelName kernel, const simt::AttentionArgs<Cached>& args, const simt::Rows<float>& y,
-                       int64_t chunks);
+                       int64_t chunks, const simt::InputCodes& packed);
   template <typename Cached>
   void attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
                      FloatAddress y, KernelName kernel);

@@ -20,8 +20,9 @@ struct CachedF32 {
 struct CachedBf16 {
   using Stored = uint16_t;
   static constexpr int kUnitNumbers = kHeadUnit;
+  SIMT static Floats widen(Ints bits) { return from_bits(bits << Ints(16)); }
   SIMT static Floats load(const Rows<const uint16_t>& cache, Ints head, Ints d) {
-    return from_bits(cache.load(head + d) << Ints(16));
+    return widen(cache.load(head + d));
   }
   SIMT static void store(const Rows<uint16_t>& unit, Floats x) { unit.store(lane_id(), bf16_bits_of(x)); }
 };
@@ -29,8 +30,9 @@ struct CachedBf16 {
 struct CachedF16 {
   using Stored = uint16_t;
   static constexpr int kUnitNumbers = kHeadUnit;
+  SIMT static Floats widen(Ints bits) { return from_half(bits); }
   SIMT static Floats load(const Rows<const uint16_t>& cache, Ints head, Ints d) {
-    return from_half(cache.load(head + d));
+    return widen(cache.load(head + d));
   }
   SIMT static void store(const Rows<uint16_t>& unit, Floats x) { unit.store(lane_id(), half_bits_of(x)); }
 };

@@ -110,6 +110,7 @@ TEST_F(PackedRowsTest, OtherRowsArePackedAgain) {
   EXPECT_EQ(packings({.projection = &wide_, .rows = kRows - 1}, [] {}), 1);
   EXPECT_EQ(packings({.projection = &narrow_}, [] {}), 1);
   EXPECT_EQ(packings([this] { ops_.project(narrow_, place(others_), place(y_), kRows); }), 1);
+  EXPECT_EQ(packings([this] { ops_.project(wide_, place(others_), place(y_), kRows); }), 1);
 }
 
 TEST_F(PackedRowsTest, ChangedRowsArePackedAgain) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "device_kernels/attention/chunks.h"
 #include "device_kernels/products/device_matrix.h"
 #include "device_kernels/products/stored_codes.h"
 #include "engine/storage_type.h"
@@ -60,6 +61,13 @@ int64_t state_bytes(const ModelConfig& config, int64_t layer) {
          static_cast<int64_t>(sizeof(float));
 }
 
+// Sums of the chunks of entries that rows see, at most.
+int64_t attention_numbers(const ModelConfig& config, int64_t rows, int64_t context) {
+  const int64_t chunks = length_bucket(context) / simt::kChunkEntries;
+  const int64_t of_chunk = config.head_count * (config.head_dim + simt::kSoftmaxNumbers);
+  return std::min(kMostChunkNumbers, rows * chunks * of_chunk);
+}
+
 // The rows of a prompt with a full batch; drafts have a few more.
 int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int64_t context,
                       int64_t widest) {
@@ -71,7 +79,8 @@ int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int
   // Choosers of tokens, of steps on the device and of host steps, keep the likeliest tokens of a row.
   constexpr int64_t kChoiceRows = kMostListedRows + kMostChosenRows, kOfToken = sizeof(int) + sizeof(double);
   const int64_t pages = options.max_batch * (context / options.page_size + 1);
-  const int64_t words = rows * of_row + wanted * config.vocab_size + listed_words(pages);
+  const int64_t words = rows * of_row + wanted * config.vocab_size + listed_words(pages) +
+                        attention_numbers(config, rows, context);
   return words * static_cast<int64_t>(sizeof(float)) + kChoiceRows * config.vocab_size * kOfToken;
 }
 

@@ -13,6 +13,7 @@
 #include "models/backend/device/device_weights.h"
 #include "models/backend/device/launcher.h"
 #include "models/backend/device/packing_memory.h"
+#include "models/backend/device/row_limits.h"
 #include "models/backend/layer_backend.h"
 #include "models/backend/shared_objects.h"
 #include "models/rotary_embedding.h"
@@ -263,7 +264,7 @@ class DeviceOps {
   ShardExchange* exchange_;
   const RecordedRows* recorded_ = nullptr;
   int64_t moves_ = 0;
-  int64_t most_chunk_numbers_ = int64_t{1} << 26;  // 256 MiB
+  int64_t most_chunk_numbers_ = kMostChunkNumbers;
   DeviceWeights weights_;
   SharedObjects shared_;
   std::map<const RotaryEmbedding*, DeviceNumbers<float>> all_rotations_;

@@ -20,6 +20,9 @@ constexpr int64_t listed_words(int64_t page_count) {
   return kMostListedRows * (kOfRow + page_count + kMostListedRows);
 }
 
+// Numbers of the scratch of attention, 256 MiB. Rows of long texts take turns in it.
+inline constexpr int64_t kMostChunkNumbers = int64_t{1} << 26;
+
 // Attention has scratch for rows of this length, so that it seldom moves while texts grow.
 inline int64_t length_bucket(int64_t longest) {
   constexpr int64_t kLeast = 1024;

@@ -151,22 +151,26 @@ TEST(EmulatedKernelsTest, ChosenExperts) {
 // The last unit of a head is not full.
 TEST(EmulatedKernelsTest, StoredHeads) {
   constexpr int kHeads = 6, kDim = 80, kUnits = 3;
-  const Floats x = adversarial_floats(kHeads * kDim, 5);
+  Floats rows = adversarial_floats(kHeads * kDim, 5);
   const std::vector<int> slots = {0};
   const auto run = [&]<typename Cached>(KernelName name, Cached) {
     std::vector<typename Cached::Stored> cache(kHeads * kUnits * Cached::kUnitNumbers);
-    const simt::StoreHeadsArgs<Cached> args{.x = rows_of(x),
-                                            .cache = rows_of(cache),
-                                            .slots = {slots.data(), 1},
-                                            .rows = 1,
-                                            .heads = kHeads,
-                                            .head_dim = kDim,
-                                            .x_stride = kHeads * kDim};
+    const simt::RotateAndStoreArgs<Cached> args{.rope = {.x = rows_of(rows),
+                                                         .rotations = {},
+                                                         .rows = 1,
+                                                         .heads = kHeads,
+                                                         .head_dim = kDim,
+                                                         .rotated = 0,
+                                                         .x_stride = kHeads * kDim},
+                                                .kv_heads = kHeads,
+                                                .keys = rows_of(cache),
+                                                .values = {},
+                                                .slots = {slots.data(), 1}};
     expect_same_bits(name, args, {.blocks = 2, .warps = 4}, cache);
   };
-  run(KernelName::kStoreBf16, simt::CachedBf16{});
-  run(KernelName::kStoreF16, simt::CachedF16{});
-  run(KernelName::kStoreQ8, simt::CachedQ8{});
+  run(KernelName::kRotateAndStoreBf16, simt::CachedBf16{});
+  run(KernelName::kRotateAndStoreF16, simt::CachedF16{});
+  run(KernelName::kRotateAndStoreQ8, simt::CachedQ8{});
 }
 
 // Rows of logits of which a third is greedy, a third a race and a third the race of what top-k keeps.

@@ -12,7 +12,7 @@
 
 #include "device_kernels/kernel_comparison.h"
 
-namespace outrider {
+namespace outrider::tensor_products {
 namespace {
 
 using simt::kStretchTiles;
@@ -270,4 +270,4 @@ TEST_P(TensorProducts, ProductsAreNearTheirValues) {
 }
 
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::tensor_products

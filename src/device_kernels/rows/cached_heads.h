@@ -62,37 +62,13 @@ struct CachedQ8 {
   }
 };
 
-// Keys or values of rows go to their slots.
+// A warp stores a head of a row, in whole units.
 template <typename Cached>
-struct StoreHeadsArgs {
-  Rows<const float> x;                  // [rows, x_stride], the heads side by side
-  Rows<typename Cached::Stored> cache;  // [slots, heads, head_dim in whole units]
-  List<int> slots;                      // [rows]; -1: the row is stored nowhere
-  int rows;
-  int heads;
-  int head_dim;
-  int x_stride;
-};
-using StoreF32Args = StoreHeadsArgs<CachedF32>;
-using StoreBf16Args = StoreHeadsArgs<CachedBf16>;
-using StoreF16Args = StoreHeadsArgs<CachedF16>;
-using StoreQ8Args = StoreHeadsArgs<CachedQ8>;
-
-// A warp takes a head of a row.
-template <typename Cached>
-SIMT void store_heads(const Block& block, const StoreHeadsArgs<Cached>& args) {
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * args.heads) return;
-  block.wait_for_previous();
-  const int row = item / args.heads, head = item % args.heads, slot = args.slots.load_one(row);
-  if (slot < 0) return;
-  const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit;
-  const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride + head * args.head_dim);
-  const int64_t place = static_cast<int64_t>(slot) * args.heads + head;
-  const auto out = args.cache.from(place * units * Cached::kUnitNumbers);
+SIMT void store_head(const Rows<typename Cached::Stored>& to, const Rows<const float>& x, int head_dim) {
+  const int units = (head_dim + kHeadUnit - 1) / kHeadUnit;
   for (int unit = 0; unit < units; ++unit) {
     const Ints i = lane_id() + Ints(unit * kHeadUnit);
-    Cached::store(out.from(unit * Cached::kUnitNumbers), x.load_if(i < Ints(args.head_dim), i, 0.0F));
+    Cached::store(to.from(unit * Cached::kUnitNumbers), x.load_if(i < Ints(head_dim), i, 0.0F));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <span>
 #include <string>
 
 #include "device_kernels/kernel_comparison.h"
@@ -46,47 +47,83 @@ TEST(DeviceRope, EqualsTheTables) {
 struct StoreCase {
   DType type;
   KernelName kernel;
-  int heads, dim;
-  uint64_t seed;
+  int queries = 0, heads = 1, dim = 1;
+  int rotated = 0;  // 0: nothing turns
+  bool stores_values = false;
+  uint64_t seed = 1;
+
+  int x_stride() const { return (queries + heads * (stores_values ? 2 : 1)) * dim; }
+  int64_t row_bytes() const { return heads * cached_head_bytes(type, dim); }
 };
 
-// Heads of three rows in the slots 4, 0 and 2, as f32; other slots stay as they are.
+// Rows of queries, keys and values, rotated and stored by a table in the slots of a cache.
+void store_here(const KernelTable& table, const StoreCase& one, const Floats& rotations,
+                std::span<const int> slots, Floats& x, std::span<std::byte* const> caches) {
+  for (size_t row = 0; row < slots.size(); ++row) {
+    float* const begin = x.data() + static_cast<int64_t>(row) * one.x_stride();
+    if (one.rotated > 0) {
+      table.rope({.x = begin,
+                  .rotations = rotations.data() + static_cast<int64_t>(row) * one.rotated,
+                  .rows = 1,
+                  .heads = one.queries + one.heads,
+                  .head_dim = one.dim,
+                  .rotated = one.rotated},
+                 Worker{});
+    }
+    if (slots[row] < 0) continue;
+    for (size_t i = 0; i < caches.size(); ++i) {
+      table.store_kv({.x = begin + (one.queries + static_cast<int>(i) * one.heads) * one.dim,
+                      .out = caches[i] + slots[row] * one.row_bytes(),
+                      .type = one.type,
+                      .heads = one.heads,
+                      .head_dim = one.dim});
+    }
+  }
+}
+
+// A cache as f32. Blocks of Q8_0 with a NaN have any codes.
+template <typename Stored>
+Floats numbers_of(const StoreCase& one, const std::vector<Stored>& cache) {
+  Floats numbers(static_cast<size_t>(5 * one.heads * ((one.dim + 31) / 32) * 32));
+  dequantize_row(one.type, reinterpret_cast<const std::byte*>(cache.data()), numbers.data(),
+                 std::ssize(numbers));
+  return numbers;
+}
+
+// Four rows, of which one is stored nowhere; other slots stay as they are.
 template <typename Cached>
 void compare_stores(const KernelTable& table, const StoreCase& one, BitComparison& comparison) {
   using Stored = typename Cached::Stored;
-  const int units = (one.dim + 31) / 32;
-  const int64_t row_bytes = one.heads * cached_head_bytes(one.type, one.dim);
-  std::vector<Stored> expected(static_cast<size_t>(5 * one.heads * units * Cached::kUnitNumbers), Stored{3});
-  ASSERT_EQ(expected.size() * sizeof(Stored), static_cast<size_t>(5 * row_bytes));
-  std::vector<Stored> found = expected;
-  Floats x = adversarial_floats(static_cast<size_t>(3 * one.heads * one.dim), one.seed);
+  const std::vector<int> slots = {4, 0, -1, 2};
+  const auto numbers = static_cast<size_t>(5 * one.row_bytes()) / sizeof(Stored);
+  std::vector<Stored> expected[2] = {std::vector<Stored>(numbers, Stored{3}),
+                                     std::vector<Stored>(numbers, Stored{3})};
+  std::vector<Stored> found[2] = {expected[0], expected[1]};
+  Floats x = adversarial_floats(4 * static_cast<size_t>(one.x_stride()), one.seed);
   x[one.seed % x.size()] = std::numeric_limits<float>::infinity();
   x[one.seed * 7 % x.size()] = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<int> slots = {4, 0, 2};
-  for (int row = 0; row < 3; ++row) {
-    table.store_kv({.x = x.data() + row * one.heads * one.dim,
-                    .out = reinterpret_cast<std::byte*>(expected.data()) + slots[row] * row_bytes,
-                    .type = one.type,
-                    .heads = one.heads,
-                    .head_dim = one.dim});
-  }
+  const Floats rotations = random_floats(4 * static_cast<size_t>(one.rotated), one.seed + 1);
+  Floats turned = x;
+  std::vector<std::byte*> caches = {reinterpret_cast<std::byte*>(expected[0].data())};
+  if (one.stores_values) caches.push_back(reinterpret_cast<std::byte*>(expected[1].data()));
+  store_here(table, one, rotations, slots, turned, caches);
+  const int heads = one.x_stride() / one.dim;
   run_kernel(one.kernel,
-             simt::StoreHeadsArgs<Cached>{.x = rows_of(std::as_const(x)),
-                                          .cache = rows_of(found),
-                                          .slots = {slots.data(), 3},
-                                          .rows = 3,
-                                          .heads = one.heads,
-                                          .head_dim = one.dim,
-                                          .x_stride = one.heads * one.dim},
-             {.blocks = (3 * one.heads + 1) / 2, .warps = 2}, one.seed);
-  // Blocks of Q8_0 with a NaN have any codes.
-  Floats numbers[2];
-  for (auto& [stored, out] : {std::pair(&expected, &numbers[0]), {&found, &numbers[1]}}) {
-    out->resize(static_cast<size_t>(5 * one.heads * units * 32));
-    dequantize_row(one.type, reinterpret_cast<const std::byte*>(stored->data()), out->data(),
-                   std::ssize(*out));
-  }
-  comparison.add(numbers[0], numbers[1]);
+             simt::RotateAndStoreArgs<Cached>{
+                 .rope = {.x = rows_of(x),
+                          .rotations = {one.rotated > 0 ? rotations.data() : nullptr, std::ssize(rotations)},
+                          .rows = 4,
+                          .heads = one.queries + one.heads,
+                          .head_dim = one.dim,
+                          .rotated = one.rotated,
+                          .x_stride = one.x_stride()},
+                 .kv_heads = one.heads,
+                 .keys = rows_of(found[0]),
+                 .values = one.stores_values ? rows_of(found[1]) : simt::Rows<Stored>{},
+                 .slots = {slots.data(), 4}},
+             {.blocks = 2 * heads, .warps = 2}, one.seed);
+  comparison.add(turned, x);
+  for (int i = 0; i < 2; ++i) comparison.add(numbers_of(one, expected[i]), numbers_of(one, found[i]));
 }
 
 template <typename Cached>
@@ -96,7 +133,10 @@ void expect_equal_stores(DType type, KernelName kernel) {
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
     for (const KernelTable* table : compared_tables()) {
       for (const int dim : {16, 64, 80, 256}) {
-        compare_stores<Cached>(*table, {type, kernel, static_cast<int>(1 + seed % 4), dim, seed}, comparison);
+        const auto heads = static_cast<int>(1 + seed % 4);
+        const int rotated = seed % 3 == 0 ? 0 : dim / (seed % 2 == 0 ? 1 : 2);
+        compare_stores<Cached>(*table, {type, kernel, heads * 2, heads, dim, rotated, seed % 5 != 0, seed},
+                               comparison);
       }
     }
   }
@@ -104,16 +144,16 @@ void expect_equal_stores(DType type, KernelName kernel) {
 }
 
 TEST(DeviceStore, F32EqualsTheTables) {
-  expect_equal_stores<simt::CachedF32>(DType::kF32, KernelName::kStoreF32);
+  expect_equal_stores<simt::CachedF32>(DType::kF32, KernelName::kRotateAndStoreF32);
 }
 TEST(DeviceStore, Bf16EqualsTheTables) {
-  expect_equal_stores<simt::CachedBf16>(DType::kBF16, KernelName::kStoreBf16);
+  expect_equal_stores<simt::CachedBf16>(DType::kBF16, KernelName::kRotateAndStoreBf16);
 }
 TEST(DeviceStore, F16EqualsTheTables) {
-  expect_equal_stores<simt::CachedF16>(DType::kF16, KernelName::kStoreF16);
+  expect_equal_stores<simt::CachedF16>(DType::kF16, KernelName::kRotateAndStoreF16);
 }
 TEST(DeviceStore, Q8EqualsTheTables) {
-  expect_equal_stores<simt::CachedQ8>(DType::kQ8_0, KernelName::kStoreQ8);
+  expect_equal_stores<simt::CachedQ8>(DType::kQ8_0, KernelName::kRotateAndStoreQ8);
 }
 
 // Heads of the slots 4, 0 and 4, with their neighbours in a row of the output.
@@ -151,7 +191,9 @@ void expect_equal_reads(DType type, KernelName kernel) {
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
     for (const int dim : {16, 64, 80, 256})
-      compare_reads<Cached>({type, kernel, static_cast<int>(1 + seed % 4), dim, seed}, comparison);
+      compare_reads<Cached>(
+          {.type = type, .kernel = kernel, .heads = static_cast<int>(1 + seed % 4), .dim = dim, .seed = seed},
+          comparison);
   }
   EXPECT_EQ(comparison.differing(), 0);
 }

@@ -17,12 +17,9 @@ struct RopeArgs {
   int x_stride;
 };
 
-// A warp takes a head of a row. Products are rounded before they are added.
-SIMT void rope(const Block& block, const RopeArgs& args) {
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * args.heads) return;
-  block.wait_for_previous();
-  const int row = item / args.heads, head = item % args.heads, half = args.rotated / 2;
+// A warp turns a head of a row. Products are rounded before they are added.
+SIMT_PART void rotate_head(const RopeArgs& args, int row, int head) {
+  const int half = args.rotated / 2;
   const auto x = args.x.from(static_cast<int64_t>(row) * args.x_stride + head * args.head_dim);
   const int place = args.places.is_null() ? row : args.places.load_one(row);
   const auto rotations = args.rotations.from(static_cast<int64_t>(place) * args.rotated);
@@ -34,6 +31,14 @@ SIMT void rope(const Block& block, const RopeArgs& args) {
     x.store_if(in, i, sub_rn(mul_rn(a, cosine), mul_rn(b, sine)));
     x.store_if(in, i + Ints(half), add_rn(mul_rn(b, cosine), mul_rn(a, sine)));
   }
+}
+
+// A warp takes a head of a row.
+SIMT void rope(const Block& block, const RopeArgs& args) {
+  const int item = block.index() * block.warps() + block.warp();
+  if (item >= args.rows * args.heads) return;
+  block.wait_for_previous();
+  rotate_head(args, item / args.heads, item % args.heads);
 }
 
 }  // namespace outrider::simt

@@ -54,14 +54,18 @@ DevicePassRows::Pages PlaceStates::pages(int64_t index) const {
 void PlaceStates::record_keep(Launcher& launcher, simt::List<int> slots, FloatAddress features,
                               int64_t rows) {
   launcher.launch_items(
-      KernelName::kStoreF32,
-      simt::StoreF32Args{.x = rows_at<const float>(features.address(), rows * size_),
-                         .cache = rows_at<float>(states_.address(), states_.bytes() / kFloatBytes),
-                         .slots = slots,
-                         .rows = static_cast<int>(rows),
-                         .heads = 1,
-                         .head_dim = static_cast<int>(size_),
-                         .x_stride = static_cast<int>(size_)},
+      KernelName::kRotateAndStoreF32,
+      simt::RotateAndStoreF32Args{.rope = {.x = rows_at<float>(features.address(), rows * size_),
+                                           .rotations = {},
+                                           .rows = static_cast<int>(rows),
+                                           .heads = 1,
+                                           .head_dim = static_cast<int>(size_),
+                                           .rotated = 0,
+                                           .x_stride = static_cast<int>(size_)},
+                                  .kv_heads = 1,
+                                  .keys = rows_at<float>(states_.address(), states_.bytes() / kFloatBytes),
+                                  .values = {},
+                                  .slots = slots},
       rows);
 }
 

@@ -16,40 +16,7 @@ std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<
   return chosen;
 }
 
-template <typename Cached>
-simt::StoreHeadsArgs<Cached> store_args(const LayerBackend::Attention& attention, FloatAddress x,
-                                        DeviceAddress cache, simt::List<int> slots, int64_t rows) {
-  using Stored = typename Cached::Stored;
-  const AttentionShape& shape = *attention.shape;
-  const KvShape& kv = attention.cache->shape();
-  const int64_t bytes = kv.page_count * kv.page_size * kv.row_bytes(attention.layer);
-  return {.x = rows_at<const float>(x, (rows - 1) * shape.qkv_size() + shape.kv_size()),
-          .cache = {reinterpret_cast<Stored*>(cache), bytes / static_cast<int64_t>(sizeof(Stored))},
-          .slots = slots,
-          .rows = static_cast<int>(rows),
-          .heads = static_cast<int>(shape.kv_head_count),
-          .head_dim = static_cast<int>(shape.head_dim),
-          .x_stride = static_cast<int>(shape.qkv_size())};
-}
-
 }  // namespace
-
-void DeviceOps::store(const LayerBackend::Attention& attention, const Stored& args) {
-  const int64_t items = args.rows * attention.shape->kv_head_count;
-  const auto run = [&]<typename Cached>(KernelName kernel, Cached) {
-    launch_items(kernel, store_args<Cached>(attention, args.x, args.cache, args.slots, args.rows), items);
-  };
-  switch (attention.cache->shape().type) {
-    case DType::kBF16:
-      return run(KernelName::kStoreBf16, simt::CachedBf16{});
-    case DType::kF16:
-      return run(KernelName::kStoreF16, simt::CachedF16{});
-    case DType::kQ8_0:
-      return run(KernelName::kStoreQ8, simt::CachedQ8{});
-    default:
-      return run(KernelName::kStoreF32, simt::CachedF32{});
-  }
-}
 
 simt::List<float> DeviceOps::all_rotations(const RotaryEmbedding& embedding) {
   const int64_t count = recorded_->max_length, dim = embedding.rotated();
@@ -81,49 +48,80 @@ void DeviceOps::place_rotations(const LayerBackend::RowPlaces& places, simt::Rop
   }
 }
 
-void DeviceOps::rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places,
-                       int64_t heads) {
-  const int64_t rows = std::ssize(places.rows), dim = places.rotations.dim;
-  const int64_t stride = attention.shape->qkv_size();
+simt::RopeArgs DeviceOps::rope_args(const LayerBackend::Attention& attention,
+                                    const LayerBackend::RowPlaces& places, int64_t heads) {
+  const int64_t rows = std::ssize(places.rows), stride = attention.shape->qkv_size();
   simt::RopeArgs args{.x = rows_at<float>(attention.qkv, rows * stride),
                       .rotations = {},
                       .places = {nullptr, 0},
                       .rows = static_cast<int>(rows),
                       .heads = static_cast<int>(heads),
                       .head_dim = static_cast<int>(attention.shape->head_dim),
-                      .rotated = static_cast<int>(dim),
+                      .rotated = static_cast<int>(places.rotations.dim),
                       .x_stride = static_cast<int>(stride)};
-  place_rotations(places, args);
-  launch_items(KernelName::kRope, args, rows * heads);
+  if (places.rotations.numbers != nullptr) place_rotations(places, args);
+  return args;
+}
+
+template <typename Cached>
+void DeviceOps::store_rotated(const LayerBackend::Attention& attention, const simt::RopeArgs& rope,
+                              simt::List<int> slots, KernelName kernel) {
+  using Stored = typename Cached::Stored;
+  const AttentionShape& shape = *attention.shape;
+  const KvShape& kv = attention.cache->shape();
+  const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
+  const int64_t bytes = kv.page_count * kv.page_size * kv.row_bytes(attention.layer);
+  const auto view = [&](DeviceAddress at) {
+    return simt::Rows<Stored>{reinterpret_cast<Stored*>(at), bytes / static_cast<int64_t>(sizeof(Stored))};
+  };
+  const simt::RotateAndStoreArgs<Cached> args{
+      .rope = rope,
+      .kv_heads = static_cast<int>(shape.kv_head_count),
+      .keys = view(pages.keys(attention.layer)),
+      .values = shape.values_are_keys ? simt::Rows<Stored>{} : view(pages.values(attention.layer)),
+      .slots = slots};
+  launch_items(kernel, args, rope.rows * (rope.heads + (shape.values_are_keys ? 0 : shape.kv_head_count)));
+}
+
+void DeviceOps::store(const LayerBackend::Attention& attention, const simt::RopeArgs& rope,
+                      simt::List<int> slots) {
+  switch (attention.cache->shape().type) {
+    case DType::kBF16:
+      return store_rotated<simt::CachedBf16>(attention, rope, slots, KernelName::kRotateAndStoreBf16);
+    case DType::kF16:
+      return store_rotated<simt::CachedF16>(attention, rope, slots, KernelName::kRotateAndStoreF16);
+    case DType::kQ8_0:
+      return store_rotated<simt::CachedQ8>(attention, rope, slots, KernelName::kRotateAndStoreQ8);
+    default:
+      return store_rotated<simt::CachedF32>(attention, rope, slots, KernelName::kRotateAndStoreF32);
+  }
 }
 
 void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
                                  const LayerBackend::RowPlaces& places) {
   const AttentionShape& shape = *attention.shape;
-  const int64_t rows = std::ssize(places.rows), stride = shape.qkv_size();
+  const int64_t rows = std::ssize(places.rows), kv_heads = shape.stores ? shape.kv_head_count : 0;
   if (rows == 0) return;
-  const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
   const FloatAddress q = attention.qkv, k = q + shape.q_size(), v = k + shape.kv_size();
   normalize_heads(attention, attention.q_norm, q, shape.head_count, rows);
   normalize_heads(attention, attention.k_norm, k, kv_heads, rows);
   normalize_heads(attention, attention.v_norm, v, kv_heads, rows);
-  if (places.rotations.numbers != nullptr) rotate(attention, places, shape.head_count + kv_heads);
-  if (!places.query_factors.empty()) {
-    const simt::List<float> factors =
-        records() ? recorded_->query_factors
-                  : factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
-    run(KernelName::kScaleRows, {.x = q,
-                                 .y = FloatAddress(reinterpret_cast<uintptr_t>(factors.data)),
-                                 .rows = rows,
-                                 .dim = shape.q_size(),
-                                 .x_stride = stride,
-                                 .y_stride = 1});
+  const simt::RopeArgs rope = rope_args(attention, places, shape.head_count + kv_heads);
+  if (kv_heads > 0) {
+    store(attention, rope, slots_of(places));
+  } else if (!rope.rotations.is_null()) {
+    launch_items(KernelName::kRope, rope, rows * shape.head_count);
   }
-  if (kv_heads == 0) return;
-  const simt::List<int> list = slots_of(places);
-  const auto& pages = dynamic_cast<const DevicePages&>(attention.cache->storage());
-  store(attention, {k, pages.keys(attention.layer), list, rows});
-  if (!shape.values_are_keys) store(attention, {v, pages.values(attention.layer), list, rows});
+  if (places.query_factors.empty()) return;
+  const simt::List<float> factors =
+      records() ? recorded_->query_factors
+                : factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
+  run(KernelName::kScaleRows, {.x = q,
+                               .y = FloatAddress(reinterpret_cast<uintptr_t>(factors.data)),
+                               .rows = rows,
+                               .dim = shape.q_size(),
+                               .x_stride = shape.qkv_size(),
+                               .y_stride = 1});
 }
 
 simt::List<int> DeviceOps::slots_of(const LayerBackend::RowPlaces& places) {

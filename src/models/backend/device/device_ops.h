@@ -233,16 +233,14 @@ class DeviceOps {
   // The rotations of every position.
   simt::List<float> all_rotations(const RotaryEmbedding& embedding);
   void place_rotations(const LayerBackend::RowPlaces& places, simt::RopeArgs& args);
-  void rotate(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places, int64_t heads);
+  simt::RopeArgs rope_args(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places,
+                           int64_t heads);
   void normalize_heads(const LayerBackend::Attention& attention, std::span<const float> norm, FloatAddress x,
                        int64_t heads, int64_t rows);
-  struct Stored {
-    FloatAddress x;
-    DeviceAddress cache;
-    simt::List<int> slots;
-    int64_t rows;
-  };
-  void store(const LayerBackend::Attention& attention, const Stored& args);
+  template <typename Cached>
+  void store_rotated(const LayerBackend::Attention& attention, const simt::RopeArgs& rope,
+                     simt::List<int> slots, KernelName kernel);
+  void store(const LayerBackend::Attention& attention, const simt::RopeArgs& rope, simt::List<int> slots);
   simt::List<int> slots_of(const LayerBackend::RowPlaces& places);
   struct Attended {
     simt::List<int> entries, pages, tails;

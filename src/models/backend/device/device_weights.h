@@ -43,7 +43,8 @@ struct UploadedTable {
 class DeviceWeights {
  public:
   // pool: threads that pack; null: the caller packs.
-  DeviceWeights(Device& device, ThreadPool* pool, ProductProfile profile)
+  explicit DeviceWeights(Device& device, ThreadPool* pool = nullptr,
+                         ProductProfile profile = ProductProfile::kPortable)
       : device_(device), pool_(pool), profile_(profile) {}
 
   // Throws std::bad_alloc when the device has no room. Precondition: the matrix is packed for vectors.

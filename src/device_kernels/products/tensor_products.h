@@ -47,7 +47,7 @@ SIMT void pack_tensor_inputs(const Block& block, const PackTensorInputsArgs& arg
   const Ints row = (lane_id() >> Ints(3)) + Ints(first_row);
   const Ints input = input_of_word(lane_id() & Ints(kTileRowWords - 1)) + Ints(tile * kTileInputs);
   const Bools is_row = row < Ints(args.rows);
-  const auto x = args.x.from(static_cast<int64_t>(first_row) * args.k);
+  const auto x = args.x.from(first_row < args.rows ? static_cast<int64_t>(first_row) * args.k : 0);
   const Ints place = (row - Ints(first_row)) * Ints(args.k) + input;
   const Floats low = x.load_if(is_row && input < Ints(args.k), place, 0.0F);
   const Floats high = x.load_if(is_row && input + Ints(1) < Ints(args.k), place + Ints(1), 0.0F);

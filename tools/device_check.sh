@@ -70,6 +70,7 @@ emulated() {
 bits() {
   say "kernels beside their emulation, passes of all families and types"
   part kernels run device_check --gtest_filter='*.KernelsHaveTheBitsOfTheirEmulation'
+  part tensor_cores run device_check --gtest_filter='*.TensorCoresHaveTheBitsOfTheirEmulation'
   grep -E '^all:|  [1-9][0-9]* word' "$OUT/kernels.txt"
   part same_text run outrider verify-lossless models/outrider-small --compare-kernels --device cuda \
     --speculative ngram --limit 8 --max-tokens 64 --temperature 0.7

@@ -51,7 +51,7 @@ _outrider() {
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--json-schema[the output is JSON of this schema; a text or @FILE]:JSON:_files' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
@@ -131,7 +131,7 @@ _outrider() {
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
@@ -190,7 +190,7 @@ _outrider() {
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
@@ -267,7 +267,7 @@ _outrider() {
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
@@ -336,7 +336,7 @@ _outrider() {
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
@@ -395,7 +395,7 @@ _outrider() {
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
@@ -466,7 +466,7 @@ _outrider() {
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--host[address to listen on; any but a loopback one needs --api-key-file; a path, as in /run/outrider.sock or unix\:NAME, is a UNIX socket]:ADDRESS:_files' \
         '--idle-unload[with --models\: a model without requests for this long is unloaded; 0\: only where memory is needed]:SECONDS:_files' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
@@ -547,7 +547,7 @@ _outrider() {
         '--dry-sequence-breaker[DRY\: tokens with this text end repetitions; may be repeated; none\: no text does; without it a line break, a colon, a quotation mark and an asterisk]:TEXT:_files' \
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
-        '--kernels[kernel table, such as reference or avx2; without it the fastest this machine has]:NAME:_files' \
+        '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
         '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \

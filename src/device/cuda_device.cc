@@ -110,7 +110,7 @@ void CudaDevice::upload(std::span<const std::byte> bytes, DeviceAddress to) {
   if (bytes.empty()) return;
   enter();
   count_upload(bytes);
-  expect(uploads_.upload(bytes, to), "cuMemcpyHtoD");
+  expect(uploads_.upload(bytes, to), "an upload");
 }
 
 void CudaDevice::download(DeviceAddress from, std::span<std::byte> bytes) {
@@ -151,8 +151,11 @@ CudaDriver::Handle CudaDevice::function_of(const DeviceKernel& kernel, int share
   if (function == nullptr) function = find_function(name);
   if (function == nullptr) log_warning("the GPU's code has no " + name);
   OUTRIDER_CHECK(function != nullptr);
-  if (shared_bytes > kUsualSharedBytes)
+  int& most = shared_bytes_[kernel.name];
+  if (shared_bytes > std::max(most, kUsualSharedBytes)) {
     expect(driver_.set_function_attribute(function, kCudaSharedBytes, shared_bytes), "cuFuncSetAttribute");
+    most = shared_bytes;
+  }
   return function;
 }
 

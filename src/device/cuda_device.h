@@ -87,10 +87,11 @@ class CudaDevice final : public Device {
   CudaDriver::Handle context_;
   std::vector<CudaDriver::Handle> modules_;
   CudaUploadRing uploads_;
-  std::mutex mutex_;  // of the next three
+  std::mutex mutex_;  // of the next four
   std::map<std::string_view, CudaDriver::Handle> functions_;
-  std::vector<CudaDriver::Handle> events_;  // a ring, once there are kKeptEvents
-  int64_t moments_ = 0;                     // that were recorded
+  std::map<std::string_view, int> shared_bytes_;  // the most of a launch, above the usual ones
+  std::vector<CudaDriver::Handle> events_;        // a ring, once there are kKeptEvents
+  int64_t moments_ = 0;                           // that were recorded
 };
 
 // A GPU, or the reason why there is none.

@@ -32,7 +32,9 @@ int CudaUploadRing::upload(std::span<const std::byte> bytes, CudaDriver::Address
   const std::lock_guard lock(mutex_);
   if (memory_ == nullptr && !has_none_) {
     void* memory = nullptr;
-    has_none_ = driver_.allocate_host(&memory, kSlots * kSlotBytes, kCudaMappedMemory) != 0;
+    const int code = driver_.allocate_host(&memory, kSlots * kSlotBytes, kCudaMappedMemory);
+    has_none_ = code == kCudaOutOfMemory;
+    if (code != 0 && !has_none_) return code;
     if (has_none_) log_info("this machine has no pinned memory left, so copies to the GPU are slower");
     memory_ = static_cast<std::byte*>(memory);
   }

@@ -125,7 +125,8 @@ DeviceTrees::HiddenEntries::HiddenEntries(Device& device, const DevicePassRows::
 DevicePassRows::Shape DeviceTrees::shape_of_rows(const DeviceDraft::Shape& shape, int page_size) const {
   return {.rows = rows_of(shape.max_sequences),
           .sequences = shape.max_sequences,
-          .max_length = shape.max_length + growth_.expanded_nodes() + 1,
+          // A run stages entries for nodes, or for the places of a block.
+          .max_length = shape.max_length + std::max<int64_t>(growth_.expanded_nodes() + 1, blocks_),
           .page_size = std::max(1, page_size),
           .tail_size = shape.max_levels,
           .lag = reads_features() ? 1 : 0};

@@ -65,7 +65,7 @@ int64_t state_bytes(const ModelConfig& config, int64_t layer) {
 int64_t attention_numbers(const ModelConfig& config, int64_t rows, int64_t context) {
   const int64_t chunks = length_bucket(context) / simt::kChunkEntries;
   const int64_t of_chunk = config.head_count * (config.head_dim + simt::kSoftmaxNumbers);
-  return std::min(kMostChunkNumbers, rows * chunks * of_chunk);
+  return std::max(chunks * of_chunk, std::min(kMostChunkNumbers, rows * chunks * of_chunk));
 }
 
 // The rows of a prompt with a full batch; drafts have a few more.

@@ -45,11 +45,12 @@ void run_loop(Model& model, KvCache& cache) {
 }
 
 // Runs a model on the device.
-void run_on(Device& device, const std::string& name, std::optional<DType> weights, DType entries) {
+void run_on(Device& device, const std::string& name, std::optional<DType> weights, DType entries,
+            std::string_view profile = {}) {
   ThreadPool pool(1);
   auto file = open_model(model_data(name));
   ASSERT_TRUE(file.ok()) << file.error().message;
-  const ModelOptions options{.kernels = *select_device_kernels(), .pool = &pool, .weights = weights};
+  const ModelOptions options{.kernels = *select_device_kernels(profile), .pool = &pool, .weights = weights};
   auto backend = make_device_backend(device, file->config, options,
                                      [&] { return load_decoder_weights(*file, options); });
   ASSERT_TRUE(backend.ok()) << backend.error().message;
@@ -92,6 +93,18 @@ TEST(DeviceCheck, KernelsHaveTheBitsOfTheirEmulation) {
     const auto dtype = static_cast<DType>(type);
     if (block_elements(dtype) > 1)
       run_on(device, shape_path("llama-68m@1", dtype, 512).string(), {}, DType::kBF16);
+  }
+  report(device);
+}
+
+// The emulation has the sums of Hopper's tensor cores.
+TEST(DeviceCheck, TensorCoresHaveTheBitsOfTheirEmulation) {
+  OUTRIDER_REQUIRE_GPU();
+  if (found_cuda().device->capability().major != 9) GTEST_SKIP() << "other tensor cores than Hopper's";
+  ComparedDevice device(*found_cuda().device);
+  for (const char* name : {"llama", "llama_tied", "mixtral"}) {
+    for (const DType weights : {DType::kBF16, DType::kF16})
+      run_on(device, name, weights, DType::kBF16, kTensorCoreProfile);
   }
   report(device);
 }

@@ -151,6 +151,24 @@ Plan random_plan(std::mt19937& random, const Engine& engine, int count, int long
   return plan;
 }
 
+// Requests that go on with some of the texts, whose entries the caches of target and draft may still have.
+Plan continued_plan(const Plan& plan, const Record& record, int64_t context) {
+  constexpr size_t kMost = 3;
+  constexpr int64_t kTokens = 8;
+  Plan continued;
+  for (size_t i = 0; i < plan.requests.size() && continued.requests.size() < kMost; ++i) {
+    Request request{.prompt = plan.requests[i].prompt};
+    const std::vector<TokenId>& text = record.completions[i].tokens;
+    request.prompt.insert(request.prompt.end(), text.begin(), text.end());
+    if (text.empty() || std::ssize(request.prompt) + kTokens > context) continue;
+    request.max_tokens = kTokens;
+    request.ignore_eos = true;
+    continued.requests.push_back(std::move(request));
+    continued.cancelled_after.push_back(0);
+  }
+  return continued;
+}
+
 void expect_same_counts(const SpeculationStats& host, const SpeculationStats& device) {
   EXPECT_EQ(host.steps, device.steps);
   EXPECT_EQ(host.drafts, device.drafts);
@@ -192,6 +210,8 @@ int64_t expect_same_engines(EngineCase one, int device_steps, int plans, int req
     expect_same_records(expected, found);
     calls += found.calls;
     drafts += found.drafts_on_device;
+    const Plan continued = continued_plan(plan, expected, one.context);
+    expect_same_records(run_plan(*host, continued), run_plan(*device, continued));
     if (testing::Test::HasFailure()) return 0;
   }
   EXPECT_LT(calls, device->status().steps);  // some calls made several steps
@@ -348,6 +368,11 @@ TEST(DeviceSteps, DraftsOfBlocks) {
     run({.batch = 1}, options);
     run({.batch = 3, .page_size = 4}, with_tree(options, 3, 9));
     run({.batch = 2, .page_size = 1, .preempt_every = 5}, with_tree(options, {2, 2, 1}));
+    // A block has more places than a tree, and fewer levels than are asked for.
+    options.max_draft_len = 1;
+    run({.batch = 1, .page_size = 1}, options);
+    options.max_draft_len = 9;
+    run({.batch = 1}, options);
   }
   EXPECT_EQ(found, with_device_form.size());
 }

@@ -22,7 +22,7 @@ struct NormRowsArgs {
 // Shared memory of norm_rows(): the factor of the row, in every lane, its numbers and its weights.
 struct NormRowMemory {
   static constexpr int kFactor = kWarp * 4;
-  static constexpr int kMostNumbers = 8192;  // in 64 KiB, which every device has
+  static constexpr int kMostNumbers = 8192;  // in a little more than 64 KiB, which every device has
   static constexpr int kMostWarps = 8;
 
   SIMT static int words(int dim) { return (dim + kWarp - 1) / kWarp * kWarp; }

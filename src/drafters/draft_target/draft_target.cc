@@ -275,7 +275,8 @@ void DraftTargetDrafter::finish(uint64_t sequence, std::span<const TokenId> toke
   const auto found = sequences_.find(sequence);
   if (found == sequences_.end() || !found->second.staged) return;
   DraftSequence& of = found->second;
-  const auto length = static_cast<size_t>(of.kv.length()), end = std::max(tokens.size(), length + 2) - 2;
+  // The last step may have had no drafts, and the last draft before it was not expanded.
+  const auto length = static_cast<size_t>(of.kv.length()), end = std::max(tokens.size(), length + 3) - 3;
   path_.resize(end - length);
   std::iota(path_.begin(), path_.end(), 0);
   of.staged->commit(path_, tokens.empty() ? tokens : tokens.subspan(length, path_.size()));

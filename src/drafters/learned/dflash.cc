@@ -365,7 +365,7 @@ void DFlashDrafter::finish(uint64_t id, std::span<const TokenId> tokens) {
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
   const int64_t pending = std::ssize(tokens) - 1;
-  commit_run(sequence.staged, sequence.kv.length(), pending - device_levels_ - 1, tokens);
+  commit_run(sequence.staged, sequence.kv.length(), pending - device_levels_ - 2, tokens);
   commit_run(sequence.kept, sequence.waiting.end(), pending, tokens);
   store_.drop(sequence.waiting, sequence.kv.length());
 }

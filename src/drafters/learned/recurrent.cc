@@ -477,13 +477,13 @@ void RecurrentDrafter::record_after_walk(const simt::Trees& trees, FloatAddress 
   device_trees_->record_features(trees, list, [&](int64_t rows) { store_.record_keep(features, rows); });
 }
 
-// Entries are certain before the pending token of the last step, which is at most a chain and a token back;
-// the features of all tokens before the pending one are there.
+// Entries are certain before the root of the last step with drafts: at most its chain and token back, and the
+// token of a last step without drafts. The features of all tokens before the pending one are there.
 void RecurrentDrafter::finish(uint64_t id, std::span<const TokenId> tokens) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
-  const int64_t pending = std::ssize(tokens) - 1, certain = pending - device_levels_;
+  const int64_t pending = std::ssize(tokens) - 1, certain = pending - device_levels_ - 1;
   keep_run_states(sequence, certain - 1);
   commit_run(sequence.staged, sequence.kv.length() + 1, certain, tokens);
   commit_run(sequence.kept, sequence.waiting.end(), pending, tokens);

@@ -225,7 +225,7 @@ TEST(DeviceLoop, EveryLaunchIsCompared) {
   }
   for (int i = 0; i < 3; ++i) here.step();
   expect_same(here, there);
-  for (const char* kernel : {"Rope", "FindLargest", "RaceTokens", "NextStep"}) {
+  for (const char* kernel : {"RotateAndStoreF32", "FindLargest", "RaceTokens", "NextStep"}) {
     EXPECT_GT(device.comparisons().at(kernel).launches, 0) << kernel;
     EXPECT_EQ(device.comparisons().at(kernel).differing, 0) << kernel;
   }

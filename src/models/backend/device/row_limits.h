@@ -16,7 +16,7 @@ inline constexpr int64_t kMostChosenRows = 32;
 // The words that a recorded pass reads, over a cache of that many pages, about. A row has some numbers and
 // rotations, the pages of its text, unless a window has left more behind, and a tail of rows of its tree.
 constexpr int64_t listed_words(int64_t page_count) {
-  constexpr int64_t kOfRow = 256;
+  constexpr int64_t kOfRow = 1024;
   return kMostListedRows * (kOfRow + page_count + kMostListedRows);
 }
 

@@ -345,7 +345,9 @@ Result<std::unique_ptr<LayerBackend>> make_placed_backend(Device& device, const 
     return usage_error("expected --gpu-layers or --cpu-experts, or a target that ranks share, found both");
   if (options.kernels->name == kTensorCoreProfile)
     return usage_error(
-        "cuda_tc needs all layers on the device; leave out --gpu-layers and --cpu-experts, or --kernels");
+        "cuda_tc needs all layers on the device, where they have no room or --gpu-layers or --cpu-experts "
+        "leaves "
+        "some out; leave out --kernels");
   OUTRIDER_CHECK(placement.host_layers <= config.layer_count);
   OUTRIDER_RETURN_IF_ERROR(check_device_options(device, options));
   OUTRIDER_TRY(DecoderWeights weights, load());

@@ -151,24 +151,6 @@ Plan random_plan(std::mt19937& random, const Engine& engine, int count, int long
   return plan;
 }
 
-// Requests that go on with some of the texts, whose entries the caches of target and draft may still have.
-Plan continued_plan(const Plan& plan, const Record& record, int64_t context) {
-  constexpr size_t kMost = 3;
-  constexpr int64_t kTokens = 8;
-  Plan continued;
-  for (size_t i = 0; i < plan.requests.size() && continued.requests.size() < kMost; ++i) {
-    Request request{.prompt = plan.requests[i].prompt};
-    const std::vector<TokenId>& text = record.completions[i].tokens;
-    request.prompt.insert(request.prompt.end(), text.begin(), text.end());
-    if (text.empty() || std::ssize(request.prompt) + kTokens > context) continue;
-    request.max_tokens = kTokens;
-    request.ignore_eos = true;
-    continued.requests.push_back(std::move(request));
-    continued.cancelled_after.push_back(0);
-  }
-  return continued;
-}
-
 void expect_same_counts(const SpeculationStats& host, const SpeculationStats& device) {
   EXPECT_EQ(host.steps, device.steps);
   EXPECT_EQ(host.drafts, device.drafts);
@@ -210,12 +192,33 @@ int64_t expect_same_engines(EngineCase one, int device_steps, int plans, int req
     expect_same_records(expected, found);
     calls += found.calls;
     drafts += found.drafts_on_device;
-    const Plan continued = continued_plan(plan, expected, one.context);
-    expect_same_records(run_plan(*host, continued), run_plan(*device, continued));
     if (testing::Test::HasFailure()) return 0;
   }
   EXPECT_LT(calls, device->status().steps);  // some calls made several steps
   EXPECT_EQ(drafts > 0, one.speculation.decoding_type != Method::kNone);
+  return device->status().speculation.accepted;
+}
+
+// A request, and one that goes on with its text, whose entries the caches of target and draft still have.
+// There are pages for all of them. Returns how many drafts were accepted.
+int64_t expect_same_continuations(EngineCase one) {
+  one.batch = 4;
+  one.kv_pages = 2000;
+  const auto host = open_case(one);
+  one.device_steps = 8;
+  const auto device = open_case(one);
+  for (int length = 5; length < 12; ++length) {
+    Plan plan{.requests = {Request{.prompt = {length, 3 * length, 7, 9}}}, .cancelled_after = {0}};
+    Request& request = plan.requests.front();
+    request.max_tokens = length;
+    request.ignore_eos = true;
+    for (int part = 0; part < 3; ++part) {
+      const Record expected = run_plan(*host, plan), found = run_plan(*device, plan);
+      expect_same_records(expected, found);
+      const std::vector<TokenId>& text = expected.completions.front().tokens;
+      request.prompt.insert(request.prompt.end(), text.begin(), text.end());
+    }
+  }
   return device->status().speculation.accepted;
 }
 
@@ -262,6 +265,27 @@ TEST(DeviceSteps, ChainsOfADraftModel) {
   run({.batch = 2}, chains_of("llama_tied", 6), 3, 5);
   run({.batch = 3, .preempt_every = 5}, chains_of("llama", 2), 8, 5);
   run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 6);
+}
+
+TEST(DeviceSteps, TextsGoOn) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const std::set<std::string> heads = {"eagle3", "mtp_chained", "dflash"};
+  for (const int page_size : {1, 4}) {
+    for (const int levels : {1, 3}) {
+      EXPECT_GT(
+          expect_same_continuations({.page_size = page_size, .speculation = chains_of("llama", levels)}), 0);
+    }
+    for (const HeadCase& head : head_cases()) {
+      if (!heads.contains(head.name)) continue;
+      SCOPED_TRACE(head.name);
+      const std::unique_ptr<FakeHead> files = head.make();
+      SpeculativeOptions options;
+      options.decoding_type = head.method;
+      options.speculative_model = files->write();
+      options.max_draft_len = 2;
+      expect_same_continuations({.page_size = page_size, .speculation = options});
+    }
+  }
 }
 
 TEST(DeviceSteps, TreesOfADraftModel) {

@@ -32,7 +32,7 @@ class PackedRowsTest : public testing::Test {
     ops_.upload(wide_);
     ops_.upload(narrow_);
     x_.write(random_floats(kRows * kWidth, 1));
-    others_.write(random_floats(kRows * kWidth, 2));
+    others_.write(random_floats(2 * kRows * kWidth, 2));
   }
   static void fill(Projection& projection, int64_t k) {
     auto packed = pack_matrix(*table_for_packing(), random_matrix(DType::kQ4_0, kOutputs, k, 3).view());
@@ -88,7 +88,7 @@ class PackedRowsTest : public testing::Test {
   ComparedDevice device_{emulated_};
   Projection wide_, narrow_;
   std::vector<float> weight_ = random_floats(kWidth, 4);
-  DeviceNumbers<float> x_{device_, kRows*kWidth}, others_{device_, kRows*kWidth},
+  DeviceNumbers<float> x_{device_, kRows*kWidth}, others_{device_, 2 * kRows*kWidth},
       normed_{device_, kRows*kWidth}, y_{device_, kRows*kWidth}, expected_{device_, kRows*kWidth};
   DeviceOps ops_{device_};
 };

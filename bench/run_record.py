@@ -20,7 +20,7 @@ RUNS = ROOT / "bench" / "runs"
 KEYS = {"machine", "date", "commit", "commands", "columns", "rows"}
 # By words of /proc/cpuinfo, the first that has all of them. Texts of runs call a machine by this name.
 MACHINES = [({"GenuineIntel", "amx_int8"}, "AMX"), ({"AuthenticAMD", "avx512_vp2intersect"}, "Zen 5"),
-            ({"AuthenticAMD", "avx512_bf16"}, "Zen 4"), ({"AuthenticAMD", "avx2", "vaes"}, "Zen 3")]
+            ({"AuthenticAMD", "avx512_bf16"}, "Zen 4"), ({"AuthenticAMD", "avx2", "vaes"}, "Zen 3"), ({"AuthenticAMD", "avx2"}, "Zen 2")]
 
 
 def read_run(name):

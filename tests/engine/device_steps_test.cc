@@ -270,6 +270,23 @@ TEST(DeviceSteps, ChainsOfADraftModel) {
   run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 6);
 }
 
+// Experts and latent attention, in targets and in draft models.
+TEST(DeviceSteps, TargetsOfOtherKinds) {
+  OUTRIDER_REQUIRE_DEVICE();
+  const auto run = [](EngineCase one, const std::string& model, const SpeculativeOptions& speculation) {
+    SCOPED_TRACE(model);
+    one.model = model_of(model);
+    one.speculation = speculation;
+    EXPECT_GT(expect_same_engines(one, 8, 1, 12), 0);
+  };
+  run({.batch = 1}, "mixtral", chains_of("mixtral", 3, 1.5));
+  run({.batch = 3}, "qwen3_moe", with_tree(chains_of("qwen3_moe", 3), 3, 10));
+  run({.batch = 2, .page_size = 4}, "gpt_oss", chains_of("llama", 4));
+  run({.batch = 3, .preempt_every = 5}, "deepseek_v3", with_tree(chains_of("deepseek_v3", 3), {3, 2, 1}));
+  run({.batch = 4, .page_size = 4, .kv_pages = 48}, "deepseek_v2", with_tree(chains_of("llama", 4), 2, 8));
+  run({.batch = 2}, "glm4_moe_lite", chains_of("glm4_moe_lite", 2));
+}
+
 TEST(DeviceSteps, TextsGoOn) {
   OUTRIDER_REQUIRE_DEVICE();
   const std::set<std::string> heads = {"eagle3", "mtp_chained", "dflash"};

@@ -14,15 +14,8 @@ constexpr int64_t kStopsOfRow = 16;  // more are found by the host alone
 }  // namespace
 
 std::string part_without_loops(const ModelConfig& config) {
-  for (const LayerTraits& layer : config.listed_traits(config.layer_count)) {
-    if (layer.kind != &kAttentionKind) return std::string(layer.kind->name) + " layers";
-    if (layer.mlp != &kDenseMlpKind) return std::string(layer.mlp->name) + " layers";
-  }
-  if (config.gates_attention) return "gates of attention";
-  if (config.query_temperature.beta != 0) return "temperatures of queries";
-  if (config.learned_positions.count > 0) return "learned positions";
-  if (config.layer_inputs.size > 0) return "inputs of layers";
-  return {};
+  if (const std::string part = part_without_lists(config); !part.empty()) return part;
+  return config.query_temperature.beta != 0 ? "temperatures of queries" : "";
 }
 
 // A pass has a row for each node of each sequence.

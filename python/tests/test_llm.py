@@ -232,8 +232,11 @@ def run_python(code: str, **options) -> subprocess.Popen:
 
 
 def test_ctrl_c_ends_a_long_answer():
+    # A shell starts its background programs with this signal ignored.
     child = run_python("""
+        import signal
         from outrider import LLM, SamplingParams
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         llm = LLM("builtin")
         print("ready", flush=True)
         try:

@@ -183,6 +183,10 @@ struct LearnedPositions {
   int64_t offset = 0;
 
   int64_t rows() const { return count == 0 ? 0 : offset + count; }
+  // Drafts may reach beyond the context; they are never committed.
+  int32_t row_of(int32_t position) const {
+    return static_cast<int32_t>(offset + (position < count ? position : count - 1));
+  }
 };
 
 inline constexpr int64_t kMaxExperts = 1024;

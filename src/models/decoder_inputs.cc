@@ -33,12 +33,13 @@ void Decoder::add_positions(const ForwardBatch& batch) {
   const LearnedPositions& learned = config_.learned_positions;
   positions_.clear();
   for (const int32_t row : pass_.batch_rows()) {
-    const int64_t position = batch.positions[static_cast<size_t>(row)];
-    // Drafts may reach beyond the context; they are never committed.
-    positions_.push_back(static_cast<int32_t>(learned.offset + std::min(position, learned.count - 1)));
+    positions_.push_back(learned.row_of(batch.positions[static_cast<size_t>(row)]));
   }
-  backend_->add_table_rows(
-      {.table = &*weights_.positions, .rows = positions_, .x = stream_.hidden(), .y = stream_.hidden()});
+  backend_->add_table_rows({.table = &*weights_.positions,
+                            .rows = positions_,
+                            .positions = &learned,
+                            .x = stream_.hidden(),
+                            .y = stream_.hidden()});
 }
 
 void Decoder::compute_layer_inputs(const ForwardBatch& batch) {

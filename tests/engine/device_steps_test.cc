@@ -270,7 +270,8 @@ TEST(DeviceSteps, ChainsOfADraftModel) {
   run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 6);
 }
 
-// Experts and latent attention, in targets and in draft models.
+// Experts, latent attention, learned positions, temperatures of queries and inputs of layers, in targets and
+// in draft models.
 TEST(DeviceSteps, TargetsOfOtherKinds) {
   OUTRIDER_REQUIRE_DEVICE();
   const auto run = [](EngineCase one, const std::string& model, const SpeculativeOptions& speculation) {
@@ -285,6 +286,10 @@ TEST(DeviceSteps, TargetsOfOtherKinds) {
   run({.batch = 3, .preempt_every = 5}, "deepseek_v3", with_tree(chains_of("deepseek_v3", 3), {3, 2, 1}));
   run({.batch = 4, .page_size = 4, .kv_pages = 48}, "deepseek_v2", with_tree(chains_of("llama", 4), 2, 8));
   run({.batch = 2}, "glm4_moe_lite", chains_of("glm4_moe_lite", 2));
+  run({.batch = 3}, "gpt2", with_tree(chains_of("gpt2", 3), 3, 10));
+  run({.batch = 2, .page_size = 4}, "llama4", chains_of("llama4", 3));
+  run({.batch = 1}, "ministral3", chains_of("ministral3", 4));
+  run({.batch = 3, .preempt_every = 5}, "gemma4", with_tree(chains_of("gemma4", 3), {2, 2}));
 }
 
 TEST(DeviceSteps, TextsGoOn) {
@@ -584,9 +589,9 @@ TEST(DeviceSteps, AnInterruptionBeforeACallHolds) {
 TEST(DeviceSteps, AreOffWhereTheyAreNotPossible) {
   OUTRIDER_REQUIRE_DEVICE();
   EXPECT_EQ(open_case({.device_steps = 0})->info().device_steps_reason, "");
-  const auto engine = open_case({.device_steps = 8, .model = model_of("gpt2")});
+  const auto engine = open_case({.device_steps = 8, .model = model_of("lfm2")});
   EXPECT_EQ(engine->info().device_steps, 0);
-  EXPECT_EQ(engine->info().device_steps_reason, "the target has learned positions");
+  EXPECT_EQ(engine->info().device_steps_reason, "the target has short_convolution layers");
 }
 
 }  // namespace

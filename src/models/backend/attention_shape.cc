@@ -3,7 +3,15 @@
 
 #include <cmath>
 
+#include "base/portable_math.h"
+
 namespace outrider {
+
+float query_factor(const QueryTemperature& temperature, int32_t position) {
+  const auto periods = static_cast<float>((position + temperature.offset) / temperature.original_context);
+  return 1 + static_cast<float>(temperature.beta) *
+                 static_cast<float>(portable_log1p(static_cast<double>(periods)));
+}
 
 AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer, Shard shard) {
   const LayerSizes sizes = config.sizes_of(layer);

@@ -46,6 +46,15 @@ struct RowRotations {
   const RotaryEmbedding* of_all = nullptr;  // the rotations of every position
 };
 
+// The factors of the queries of the rows of a batch; empty: 1.
+struct QueryFactors {
+  std::span<const float> numbers = {};       // [batch rows]
+  const QueryTemperature* of_all = nullptr;  // what decides them for every position
+
+  bool empty() const { return numbers.empty(); }
+};
+float query_factor(const QueryTemperature& temperature, int32_t position);
+
 // The description of a row of the batch that attention reads.
 AttentionRow attention_row(const ForwardBatch& batch, int32_t row);
 

@@ -92,6 +92,7 @@ class LayerBackend {
   struct TableRows {
     const PackedMatrix* table = nullptr;
     std::span<const int32_t> rows;
+    const LearnedPositions* positions = nullptr;  // which decide the rows; null: tokens do
     float scale = 1;
     float share = 1;
     FloatAddress x, y;
@@ -213,7 +214,7 @@ class LayerBackend {
     std::span<const int32_t> rows;
     std::span<const int32_t> slots;  // [batch rows]
     RowRotations rotations;
-    std::span<const float> query_factors;  // [batch rows], or empty: 1
+    QueryFactors query_factors;
   };
   virtual void rotate_and_store(const Attention& attention, const RowPlaces& places) = 0;
   virtual void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) = 0;

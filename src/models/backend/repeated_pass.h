@@ -18,7 +18,7 @@ struct RepeatedPass {
   const LayerSubset& layers;
   bool keeps_features = false;
   std::span<const RowRotations> rotations;  // of the rows, by RoPE
-  std::span<const float> query_factors;     // [rows], or empty
+  QueryFactors query_factors;
   // Calls the operations of such a pass over any batch.
   std::function<void(const ForwardBatch&)> operations;
 };

@@ -58,7 +58,7 @@ class BlockPass {
   // The numbers that the positions of all rows decide: rotations by RoPE, and factors of queries.
   void place(const ForwardBatch& batch);
   std::span<const RowRotations> rotations() const { return rotations_; }
-  std::span<const float> query_factors() const { return positions_.query_factors(LayerTraits::kNoRope); }
+  QueryFactors query_factors() const { return positions_.query_factors(LayerTraits::kNoRope); }
   // Makes the rows being computed all rows of the batch, or the rows that do not resume. They see no entry of
   // their sequences before `first_entry`, except themselves.
   void list_rows(bool with_resumed, int32_t first_entry = 0);

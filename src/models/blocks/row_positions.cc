@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/blocks/row_positions.h"
 
-#include "base/portable_math.h"
-
 namespace outrider {
 namespace {
 
@@ -36,9 +34,7 @@ void RowPositions::place(const ForwardBatch& batch) {
     for (size_t i = 0; i < ropes_.size(); ++i)
       ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
     if (query_factors_.empty()) continue;
-    const auto periods = static_cast<float>((position + temperature_.offset) / temperature_.original_context);
-    const auto growth = static_cast<float>(portable_log1p(static_cast<double>(periods)));
-    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature_.beta) * growth;
+    query_factors_[static_cast<size_t>(r)] = query_factor(temperature_, position);
   }
 }
 
@@ -48,9 +44,9 @@ RowRotations RowPositions::rotations(int rope) {
   return {rotations_[static_cast<size_t>(rope)].data(), embedding.rotated(), &embedding};
 }
 
-std::span<const float> RowPositions::query_factors(int rope) const {
+QueryFactors RowPositions::query_factors(int rope) const {
   const bool rotates = rope != LayerTraits::kNoRope;
-  return rotates && temperature_.without_rope ? std::span<const float>() : query_factors_;
+  return rotates && temperature_.without_rope ? QueryFactors() : QueryFactors{query_factors_, &temperature_};
 }
 
 }  // namespace outrider

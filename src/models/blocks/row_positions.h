@@ -23,8 +23,8 @@ class RowPositions {
   int rope_count() const { return static_cast<int>(ropes_.size()); }
   // rope: index in ModelConfig::ropes, or LayerTraits::kNoRope
   RowRotations rotations(int rope);
-  // [batch rows], or empty: queries of layers with this RoPE do not depend on temperatures.
-  std::span<const float> query_factors(int rope) const;
+  // Empty: queries of layers with this RoPE do not depend on temperatures.
+  QueryFactors query_factors(int rope) const;
 
  private:
   QueryTemperature temperature_;

@@ -18,15 +18,16 @@ std::vector<float> numbers_of_rows(const float* numbers, int64_t dim, std::span<
 
 }  // namespace
 
-simt::List<float> DeviceOps::all_rotations(const RotaryEmbedding& embedding) {
-  const int64_t count = recorded_->max_length, dim = embedding.rotated();
-  auto found = all_rotations_.find(&embedding);
-  if (found == all_rotations_.end() || found->second.count() < count * dim) {
+simt::List<float> DeviceOps::numbers_of_positions(const void* of, int64_t dim,
+                                                  const std::function<void(int32_t, float*)>& fill) {
+  const int64_t count = recorded_->max_length;
+  auto found = of_positions_.find(of);
+  if (found == of_positions_.end() || found->second.count() < count * dim) {
     std::vector<float> numbers(static_cast<size_t>(count * dim));
-    for (int64_t i = 0; i < count; ++i) embedding.fill(static_cast<int32_t>(i), numbers.data() + i * dim);
-    if (found != all_rotations_.end()) ++moves_;
-    all_rotations_.erase(&embedding);
-    found = all_rotations_.try_emplace(&embedding, launcher_.device(), count * dim).first;
+    for (int64_t i = 0; i < count; ++i) fill(static_cast<int32_t>(i), numbers.data() + i * dim);
+    if (found != of_positions_.end()) ++moves_;
+    of_positions_.erase(of);
+    found = of_positions_.try_emplace(of, launcher_.device(), count * dim).first;
     found->second.write(numbers);
   }
   return found->second.list();
@@ -43,7 +44,8 @@ void DeviceOps::place_rotations(const LayerBackend::RowPlaces& places, simt::Rop
   if (found != recorded_->rotations.end()) {
     args.rotations = found->second;
   } else {
-    args.rotations = all_rotations(*of.of_all);
+    args.rotations = numbers_of_positions(of.of_all, of.dim,
+                                          [&](int32_t position, float* y) { of.of_all->fill(position, y); });
     args.places = recorded_->positions;
   }
 }
@@ -113,15 +115,35 @@ void DeviceOps::rotate_and_store(const LayerBackend::Attention& attention,
     launch_items(KernelName::kRope, rope, rows * shape.head_count);
   }
   if (places.query_factors.empty()) return;
-  const simt::List<float> factors =
-      records() ? recorded_->query_factors
-                : factors_.view(numbers_of_rows(places.query_factors.data(), 1, places.rows));
+  const simt::List<float> factors = query_factors(places);
   run(KernelName::kScaleRows, {.x = q,
                                .y = FloatAddress(reinterpret_cast<uintptr_t>(factors.data)),
                                .rows = rows,
                                .dim = shape.q_size(),
                                .x_stride = shape.qkv_size(),
                                .y_stride = 1});
+}
+
+simt::List<float> DeviceOps::query_factors(const LayerBackend::RowPlaces& places) {
+  const QueryFactors& of = places.query_factors;
+  if (!records()) return factors_.view(numbers_of_rows(of.numbers.data(), 1, places.rows));
+  if (!recorded_->query_factors.is_null()) return recorded_->query_factors;
+  const simt::List<float> all = numbers_of_positions(
+      of.of_all, 1, [&](int32_t position, float* y) { *y = query_factor(*of.of_all, position); });
+  const int64_t rows = std::ssize(places.rows);
+  const FloatAddress factors = numbers_in(placed_factors_, rows);
+  launch_rows(KernelName::kCopyListedRows,
+              simt::ListedCopyArgs{.x = {all.data, all.count},
+                                   .y = rows_at<float>(factors, rows),
+                                   .from = recorded_->positions,
+                                   .to = {},
+                                   .factors = {},
+                                   .rows = static_cast<int>(rows),
+                                   .dim = 1,
+                                   .x_stride = 1,
+                                   .y_stride = 1},
+              rows, 1);
+  return {reinterpret_cast<const float*>(factors.address()), rows};
 }
 
 simt::List<int> DeviceOps::slots_of(const LayerBackend::RowPlaces& places) {

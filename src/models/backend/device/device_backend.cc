@@ -224,6 +224,7 @@ void DeviceBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
 }
 
 void DeviceBackend::add_table_rows(const TableRows& args) {
+  if (ops_.records()) return ops_.add_table_rows(args);
   OnHost copies(*this);
   const int64_t count = std::ssize(args.rows) * args.table->k;
   TableRows rows = args;

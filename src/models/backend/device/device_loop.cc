@@ -13,11 +13,6 @@ constexpr int64_t kStopsOfRow = 16;  // more are found by the host alone
 
 }  // namespace
 
-std::string part_without_loops(const ModelConfig& config) {
-  if (const std::string part = part_without_lists(config); !part.empty()) return part;
-  return config.query_temperature.beta != 0 ? "temperatures of queries" : "";
-}
-
 // A pass has a row for each node of each sequence.
 DeviceLoop::Block::Block(int64_t rows)
     : pending(0),
@@ -72,7 +67,7 @@ Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cach
   auto* backend = dynamic_cast<DeviceBackend*>(&model.backend());
   if (backend == nullptr) return usage_error("the target is not all on a device");
   if (!backend->has_all()) return usage_error("ranks share the target");
-  if (const std::string part = part_without_loops(model.config()); !part.empty())
+  if (const std::string part = part_without_lists(model.config()); !part.empty())
     return usage_error("the target has " + part);
   try {
     std::unique_ptr<DeviceLoop> loop(new DeviceLoop(*backend, model, cache, shape, draft));

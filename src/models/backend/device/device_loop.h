@@ -17,9 +17,6 @@
 
 namespace outrider {
 
-// Why steps of this model cannot follow one another on its device; empty: they can.
-std::string part_without_loops(const ModelConfig& config);
-
 // Steps that follow one another on a device: trees of drafts, a pass over the pending tokens and the drafts,
 // choices, the walk through the trees, and the next step after it. The host reads trees and tokens while the
 // loop runs.

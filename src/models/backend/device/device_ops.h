@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -57,7 +58,7 @@ struct RecordedRows {
   simt::List<int> wanted_entries = {};
   // The rows' rotations by RoPE. A RoPE that is not here is read for positions.
   std::vector<std::pair<const RotaryEmbedding*, simt::List<float>>> rotations = {};
-  simt::List<float> query_factors = {};  // of the rows
+  simt::List<float> query_factors = {};  // of the rows; null: they are read for positions
 };
 
 // The operations of a layer as launches of kernels. Rows are places on the device.
@@ -115,6 +116,9 @@ class DeviceOps {
 
   // y[tokens, table.k] = rows of the table times the factor
   void look_up(const PackedMatrix& table, std::span<const int32_t> tokens, float factor, FloatAddress y);
+
+  // In a pass that is recorded. Rows by position are added in place, and rows of tokens are not.
+  void add_table_rows(const LayerBackend::TableRows& args);
 
   // whole[rows, sum of shares] = the columns of all shards, of which `part` are this shard's
   void gather(FloatAddress part, const ShardExchange::Columns& columns, FloatAddress whole, int64_t rows);
@@ -187,6 +191,7 @@ class DeviceOps {
   void reserve(DeviceBuffer& scratch, int64_t bytes);
   std::span<float> downloaded(FloatAddress from, int64_t count);
   void project_share(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
+  bool are_wanted(int64_t rows) const;
   void copy_recorded(const LayerBackend::RowCopy& copy);
   void copy_listed(const LayerBackend::RowCopy& copy, simt::Rows<const int> list, int64_t reached);
 
@@ -230,8 +235,11 @@ class DeviceOps {
   void look_up_plain(const UploadedTable& table, KernelName kernel, const simt::LookedUp& of);
   void look_up_codes(const UploadedTable& table, const simt::LookedUp& of);
 
-  // The rotations of every position.
-  simt::List<float> all_rotations(const RotaryEmbedding& embedding);
+  void add_position_rows(const LayerBackend::TableRows& args);
+  // What `of` says of every position, dim numbers each, which `fill` writes.
+  simt::List<float> numbers_of_positions(const void* of, int64_t dim,
+                                         const std::function<void(int32_t position, float* y)>& fill);
+  simt::List<float> query_factors(const LayerBackend::RowPlaces& places);
   void place_rotations(const LayerBackend::RowPlaces& places, simt::RopeArgs& args);
   simt::RopeArgs rope_args(const LayerBackend::Attention& attention, const LayerBackend::RowPlaces& places,
                            int64_t heads);
@@ -265,10 +273,11 @@ class DeviceOps {
   int64_t most_chunk_numbers_ = kMostChunkNumbers;
   DeviceWeights weights_;
   SharedObjects shared_;
-  std::map<const RotaryEmbedding*, DeviceNumbers<float>> all_rotations_;
-  DeviceBuffer codes_, scales_, sums_;  // of packed inputs
-  PackingMemory packing_;               // of their rows
-  DeviceBuffer copied_;                 // rows on their way within one place
+  std::map<const void*, DeviceNumbers<float>> of_positions_;
+  DeviceBuffer codes_, scales_, sums_;               // of packed inputs
+  PackingMemory packing_;                            // of their rows
+  DeviceBuffer copied_;                              // rows on their way within one place
+  DeviceBuffer placed_factors_{launcher_.device()};  // of queries
   DeviceBuffer chunk_softmax_{launcher_.device()}, chunk_sums_{launcher_.device()};  // of attention
   DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
   DeviceBuffer cut_outputs_;            // [rows, n] of this shard

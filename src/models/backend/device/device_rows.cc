@@ -40,10 +40,14 @@ void DeviceOps::copy_strided(const LayerBackend::StridedCopy& copy) {
       copy.rows, copy.dim);
 }
 
-// All recorded rows are copied, or the wanted ones, or the first ones.
+// Recorded rows are all of them, or the wanted ones, or the first ones.
+bool DeviceOps::are_wanted(int64_t rows) const {
+  return rows < recorded_->tokens.count && !recorded_->wanted.is_null();
+}
+
 void DeviceOps::copy_recorded(const LayerBackend::RowCopy& copy) {
   const auto rows = std::ssize(copy.rows);
-  if (rows < recorded_->tokens.count && !recorded_->wanted.is_null())
+  if (are_wanted(rows))
     return copy_listed(copy, recorded_->wanted, reach(recorded_->tokens.count, copy.from_stride, copy.dim));
   OUTRIDER_CHECK(copy.rows.back() + 1 == rows);
   if (copy.from.address() != copy.to.address())
@@ -83,12 +87,16 @@ void DeviceOps::copy_listed(const LayerBackend::RowCopy& copy, simt::Rows<const 
 void DeviceOps::multiply_rows(const LayerBackend::RowProduct& args) {
   if (args.rows.empty()) return;
   const auto rows = std::ssize(args.rows);
-  const int64_t reached = reach(*std::ranges::max_element(args.rows) + 1, args.stride, args.dim);
-  const auto list = listed_rows_.view({args.rows.begin(), args.rows.end()});
+  const bool wanted = records() && are_wanted(rows);
+  const int64_t last = wanted ? recorded_->tokens.count : *std::ranges::max_element(args.rows) + 1;
+  const int64_t reached = reach(last, args.stride, args.dim);
+  const auto list =
+      wanted ? recorded_->wanted
+             : rows_of_list(fixed_list(listed_rows_, std::vector<int>(args.rows.begin(), args.rows.end())));
   launch_rows(KernelName::kMultiplyListedRows,
               simt::ListedOperandArgs{.x = rows_at<float>(args.x, rows * args.dim),
                                       .y = rows_at<const float>(args.factors, reached),
-                                      .list = rows_of_list(list),
+                                      .list = list,
                                       .rows = static_cast<int>(rows),
                                       .dim = static_cast<int>(args.dim),
                                       .x_stride = static_cast<int>(args.dim),

@@ -74,4 +74,31 @@ void DeviceOps::look_up(const PackedMatrix& table, std::span<const int32_t> toke
   }
 }
 
+// Rows by position are the same in every pass, so that a table has them in order.
+void DeviceOps::add_position_rows(const LayerBackend::TableRows& args) {
+  OUTRIDER_CHECK(args.scale == 1 && args.share == 1 && args.x.address() == args.y.address());
+  const int64_t rows = std::ssize(args.rows), dim = args.table->k;
+  const simt::List<float> all = numbers_of_positions(args.table, dim, [&](int32_t position, float* y) {
+    unpack_row(*args.table, args.positions->row_of(position), y);
+  });
+  launch_rows(KernelName::kAddListedRows,
+              simt::ListedOperandArgs{.x = rows_at<float>(args.y, rows * dim),
+                                      .y = {all.data, all.count},
+                                      .list = recorded_->positions,
+                                      .rows = static_cast<int>(rows),
+                                      .dim = static_cast<int>(dim),
+                                      .x_stride = static_cast<int>(dim),
+                                      .y_stride = static_cast<int>(dim),
+                                      .together = 1},
+              rows, dim);
+}
+
+void DeviceOps::add_table_rows(const LayerBackend::TableRows& args) {
+  if (args.positions != nullptr) return add_position_rows(args);
+  const int64_t count = std::ssize(args.rows) * args.table->k;
+  look_up(*args.table, args.rows, args.scale, args.y);
+  run(KernelName::kAddRows, {.x = args.y, .y = args.x, .dim = count});
+  run(KernelName::kScaleNumbers, {.x = args.y, .y = args.y, .dim = count, .number = args.share});
+}
+
 }  // namespace outrider

@@ -38,8 +38,6 @@ std::string part_without_lists(const ModelConfig& config) {
   for (const LayerTraits& layer : config.listed_traits(config.layer_count)) {
     if (!layer.kind->reads_entries) return std::string(layer.kind->name) + " layers";
   }
-  if (config.learned_positions.count > 0) return "learned positions";
-  if (config.layer_inputs.size > 0) return "inputs of layers";
   return {};
 }
 
@@ -137,7 +135,7 @@ void PassLists::put_numbers(const RepeatedPass& pass, const Layout& at) {
     std::memcpy(words_.data() + begin, numbers, static_cast<size_t>(count) * sizeof(float));
   };
   const int64_t rows = pass.batch.rows();
-  if (!pass.query_factors.empty()) put(at.factors, pass.query_factors.data(), rows);
+  if (!pass.query_factors.empty()) put(at.factors, pass.query_factors.numbers.data(), rows);
   for (size_t i = 0; i < at.rotations.size(); ++i)
     put(at.rotations[i], pass.rotations[i].numbers, rows * pass.rotations[i].dim);
 }

@@ -303,7 +303,7 @@ void HostBackend::rotate_and_store(const Attention& attention, const RowPlaces& 
                                            .rows = places.rows,
                                            .slots = places.slots,
                                            .rotations = places.rotations,
-                                           .query_factors = places.query_factors,
+                                           .query_factors = places.query_factors.numbers,
                                            .q_norm = attention.q_norm,
                                            .k_norm = attention.k_norm,
                                            .v_norm = attention.v_norm,

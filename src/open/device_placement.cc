@@ -68,6 +68,12 @@ int64_t attention_numbers(const ModelConfig& config, int64_t rows, int64_t conte
   return std::max(chunks * of_chunk, std::min(kMostChunkNumbers, rows * chunks * of_chunk));
 }
 
+// Rotations and learned rows of every position, which steps on the device read.
+int64_t position_numbers(const ModelConfig& config, int64_t context) {
+  const int64_t rotated = std::ssize(config.ropes) * config.head_dim;
+  return context * (rotated + (config.learned_positions.count > 0 ? config.hidden_size : 0));
+}
+
 // The rows of a prompt with a full batch; drafts have a few more.
 int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int64_t context,
                       int64_t widest) {
@@ -75,12 +81,14 @@ int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int
   const ModelConfig& config = target.config;
   const int64_t wanted = options.max_batch + kDrafted;
   const int64_t rows = options.max_batch_rows > 0 ? options.max_batch_rows : options.prefill_chunk + wanted;
-  const int64_t of_row = 6 * config.hidden_size + 4 * widest;  // the stream, and products on their way
+  const int64_t inputs = config.layer_count * config.layer_inputs.size;
+  const int64_t of_row =
+      6 * config.hidden_size + 4 * widest + 2 * inputs;  // the stream, products on their way
   // Choosers of tokens, of steps on the device and of host steps, keep the likeliest tokens of a row.
   constexpr int64_t kChoiceRows = kMostListedRows + kMostChosenRows, kOfToken = sizeof(int) + sizeof(double);
   const int64_t pages = options.max_batch * (context / options.page_size + 1);
   const int64_t words = rows * of_row + wanted * config.vocab_size + listed_words(pages) +
-                        attention_numbers(config, rows, context);
+                        attention_numbers(config, rows, context) + position_numbers(config, context);
   return words * static_cast<int64_t>(sizeof(float)) + kChoiceRows * config.vocab_size * kOfToken;
 }
 
@@ -93,7 +101,8 @@ TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) 
   int64_t widest = 0;
   for (const auto& [name, tensor] : target.tensors) {
     if (tensor.shape.size() != 2) continue;
-    const bool is_table = name == "model.embed_tokens.weight" && !config.tied_embeddings;  // kept as stored
+    const bool is_table = (name == "model.embed_tokens.weight" && !config.tied_embeddings) ||
+                          name.starts_with("model.embed_tokens_per_layer");  // kept as stored
     const int64_t bytes =
         is_table ? stored_table_bytes(tensor.dtype, tensor.rows(), tensor.cols())
                  : device_matrix_bytes(type.value_or(tensor.dtype), tensor.rows(), tensor.cols());

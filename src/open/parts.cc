@@ -363,10 +363,13 @@ void open_device_loop(EngineParts& parts) {
   auto loop = DeviceLoop::make(*parts.target, *parts.cache, shape);
   const DraftLimits limits = limits_of(options.speculation);
   DeviceDraft* const draft = parts.drafter->device_draft();
-  if (loop.ok() && draft != nullptr && limits.max_nodes < kMostListedRows) {
-    shape.max_levels = std::min({limits.max_draft_len, limits.max_nodes, draft->max_levels()});
-    shape.max_nodes = limits.max_nodes;
-    shape.max_rows = std::min(int64_t{options.max_batch} * (limits.max_nodes + 1), kMostListedRows);
+  const int levels =
+      draft == nullptr ? 0 : std::min({limits.max_draft_len, limits.max_nodes, draft->max_levels()});
+  const int nodes = options.speculation.tree.kind == TreeKind::kChain ? levels : limits.max_nodes;
+  if (loop.ok() && draft != nullptr && nodes < kMostListedRows) {
+    shape.max_levels = levels;
+    shape.max_nodes = nodes;
+    shape.max_rows = std::min(int64_t{options.max_batch} * (nodes + 1), kMostListedRows);
     auto drafting = DeviceLoop::make(*parts.target, *parts.cache, shape, draft);
     if (!drafting.ok()) log_info("steps with drafts wait for this machine: " + drafting.error().message);
     if (drafting.ok()) loop = std::move(drafting);

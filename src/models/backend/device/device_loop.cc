@@ -188,7 +188,8 @@ std::vector<int> DeviceLoop::block_of(std::span<const Row> rows, int steps) cons
     put(at_.remaining, row, of.remaining);
     for (const auto& [limit, number] :
          {std::pair(simt::kMostLevels, std::min(of.max_draft_len, shape_.max_levels)),
-          std::pair(simt::kMostNodes, of.max_nodes), std::pair(simt::kMostChildren, of.max_children)})
+          std::pair(simt::kMostNodes, std::min(of.max_nodes, shape_.max_nodes)),
+          std::pair(simt::kMostChildren, of.max_children)})
       put(at_.limits, limit * run_.first + row, number);
     for (const TokenId stop : of.stops.first(std::min(of.stops.size(), size_t{kStopsOfRow}))) {
       put(at_.stops, stops++, row);

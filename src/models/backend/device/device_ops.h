@@ -236,7 +236,7 @@ class DeviceOps {
   void look_up_codes(const UploadedTable& table, const simt::LookedUp& of);
 
   void add_position_rows(const LayerBackend::TableRows& args);
-  // What `of` says of every position, dim numbers each, which `fill` writes.
+  // A table of the numbers that every position has, dim each. `fill` writes them where `of` is new.
   simt::List<float> numbers_of_positions(const void* of, int64_t dim,
                                          const std::function<void(int32_t position, float* y)>& fill);
   simt::List<float> query_factors(const LayerBackend::RowPlaces& places);

@@ -64,6 +64,8 @@ class RecurrentHead {
   virtual Output forward(const Pass& pass) = 0;
   // Whether a device can record its passes: they are operations over the batch's rows.
   virtual bool can_be_recorded() const { return false; }
+  // The backend beside the target's that also computes its passes; null: there is none.
+  virtual LayerBackend* own_backend() { return nullptr; }
   // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
   virtual void reserve(int64_t rows, int64_t wanted) = 0;
   // Where states are carried, also makes room for that many rows in trees over sequences of that length.

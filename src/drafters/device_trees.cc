@@ -292,12 +292,17 @@ void DeviceTrees::record(const simt::Trees& trees, DeviceList& list, const Passe
   if (growth_.drops())
     backend_.launcher().launch(KernelName::kCutTrees, args(trees),
                                {.blocks = trees.sequences, .warps = kWarps});
-  backend_.record(nullptr, nullptr);
+  record_network(nullptr, nullptr);
+}
+
+void DeviceTrees::record_network(const RecordedRows* rows, DeviceList* list) {
+  backend_.record(rows, list);
+  if (network_.second != nullptr) network_.second->record(rows, list);
 }
 
 void DeviceTrees::record_for(const DevicePassRows& rows, DeviceList& list) {
   list_ = &list;
-  backend_.record(&rows.recorded(), &list);
+  record_network(&rows.recorded(), &list);
 }
 
 void DeviceTrees::record_block(const simt::Trees& trees,
@@ -324,7 +329,7 @@ void DeviceTrees::see_from(int first, int64_t rows) {
   hidden_->recorded = all;
   hidden_->recorded.entries = hidden_->rows.list();
   hidden_->recorded.tails = hidden_->seen.list();
-  backend_.record(&hidden_->recorded, list_);
+  record_network(&hidden_->recorded, list_);
 }
 
 // One loop has all levels of a network that repeats its pass. Where the passes of levels differ, each is a

@@ -82,6 +82,7 @@ class DeviceTrees {
     // Where each level has a module, whose rows go on from the states of the entries before: numbers of such
     // a state. 0: one network drafts all levels.
     int64_t carried = 0;
+    DeviceBackend* second = nullptr;  // of the same device, which also computes its passes
   };
   // Throws std::bad_alloc.
   DeviceTrees(DeviceBackend& backend, const Network& network, const DeviceGrowth& growth,
@@ -162,7 +163,8 @@ class DeviceTrees {
   // Whether the passes of levels differ.
   bool has_many_passes() const { return network_.predicts_levels || network_.carried > 0; }
   bool is_shared() const { return network_.predicts_levels && !network_.follows_tokens; }
-  // From here on operations go to the list, for these rows.
+  // From here on operations of the network go to the list, for these rows; null: they run at once.
+  void record_network(const RecordedRows* rows, DeviceList* list);
   void record_for(const DevicePassRows& rows, DeviceList& list);
   void record_later_levels(const simt::Trees& trees, DeviceList& list, const Passes& passes);
   void record_pass(const simt::Trees& trees, int64_t rows, const Passes& passes, int level);

@@ -143,14 +143,19 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
   return {.logits = logits(), .states = backend_->read(stream_.hidden(), logit_count_ * config_.hidden_size)};
 }
 
-void Decoder::forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry) {
-  OUTRIDER_CHECK(index >= 0 && index < config_.layer_count);
-  OUTRIDER_CHECK(batch.resume_layer == index && std::ssize(batch.resumed_rows) == batch.rows());
+void Decoder::forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry,
+                            FloatAddress states) {
+  OUTRIDER_CHECK(index >= 0 && index < config_.layer_count && is_own(cache.shape()));
   feature_rows_ = hidden_state_count_ = logit_count_ = 0;
   active_experts_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return;
-  begin(batch, cache, whole_);
-  resume(batch, first_entry);
+  captures_ = false;
+  grow(batch.rows(), 0);
+  pass_.begin(batch, cache, kv_shape_.states.layer_count > 0);
+  pass_.list_rows(true, first_entry);
+  stream_.begin();
+  const int64_t dim = config_.hidden_size;
+  backend_->copy_strided({states, dim, stream_.hidden(), dim, batch.rows(), dim});
   run_mixer(index, true);
   run_mlp(index, config_.block != BlockKind::kSequential);
   finish(batch);
@@ -230,7 +235,7 @@ void Decoder::begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset
 
 void Decoder::run_layers(const ForwardBatch& batch, const LayerSubset& layers) {
   for (int64_t i = own_layers_.begin; i < std::min(own_layers_.end, layers.count); ++i) {
-    if (!batch.resumed_rows.empty() && i == batch.resume_layer) resume(batch, 0);
+    if (!batch.resumed_rows.empty() && i == batch.resume_layer) resume(batch);
     if (weights_.stream && layers.runs(i)) weights_.stream->layers().acquire(i);
     const bool mixes = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
     if (mixes) run_mixer(i, i + 1 == layers.count);
@@ -276,7 +281,7 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   for (auto* list : {&tokens_, &positions_, &places_}) list->reserve(static_cast<size_t>(rows));
 }
 
-void Decoder::resume(const ForwardBatch& batch, int32_t first_entry) {
+void Decoder::resume(const ForwardBatch& batch) {
   const int64_t dim = config_.hidden_size;
   auto computed = static_cast<int32_t>(pass_.rows());
   OUTRIDER_CHECK(std::ssize(batch.resumed_states) == std::ssize(batch.resumed_rows) * dim);
@@ -291,7 +296,7 @@ void Decoder::resume(const ForwardBatch& batch, int32_t first_entry) {
     if (resumes) ++resumed;
     places_.push_back(resumes ? computed++ : next++);
   }
-  pass_.list_rows(true, first_entry);
+  pass_.list_rows(true);
   copy_states(states, places_, stream_.normed());
   copy_states(stream_.normed(), pass_.batch_rows(), states);
 }

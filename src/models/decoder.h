@@ -45,9 +45,11 @@ class Decoder final : public Model {
   std::span<const float> logits_at(int64_t row) override;
   FloatAddress logit_rows() override { return logits_.data(); }
   FloatAddress feature_rows() override { return features_.data(); }
-  // Runs one layer over all rows of the batch, which enter it with batch.resumed_states. No row sees an entry
-  // before `first_entry`, except itself. hidden_rows() then has the outputs of batch.hidden_state_rows.
-  void forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry);
+  // Runs one layer over all rows of the batch, which enter it with `states`, [rows, hidden_size]. No row sees
+  // an entry before `first_entry`, except itself. hidden_rows() then has the outputs of
+  // batch.hidden_state_rows.
+  void forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t index, int32_t first_entry,
+                     FloatAddress states);
   // Makes room for such passes, see EntryHiding::reserve().
   void reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries) {
     pass_.hiding().reserve(rows, tree_rows, entries);
@@ -88,7 +90,7 @@ class Decoder final : public Model {
   // Takes the residual stream of the rows from the stage before.
   void enter();
   // Adds the resumed rows to the rows being computed.
-  void resume(const ForwardBatch& batch, int32_t first_entry);
+  void resume(const ForwardBatch& batch);
   void run_mixer(int64_t index, bool is_last);
   // `joins`: the layer is parallel, and its mixer has run.
   void run_mlp(int64_t index, bool joins);

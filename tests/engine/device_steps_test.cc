@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "draft_heads/recurrent_test_data.h"
 #include "models/backend/device/make_backends.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
@@ -393,6 +394,33 @@ TEST(DeviceSteps, DraftsOfSeveralModules) {
     run({.batch = 3, .preempt_every = 5}, options);
     run({.batch = 2, .longest_prompt = 200, .context = 256}, with_tree(options, {2, 1}));
   }
+}
+
+// Modules with the layers of their targets' families, which have a backend of their own.
+TEST(DeviceSteps, DraftsOfModulesOfFamilies) {
+  OUTRIDER_REQUIRE_DEVICE();
+  int64_t accepted = 0;
+  int found = 0;
+  for (const char* name :
+       {"deepseek_v3", "glm4_moe_lite", "glm4_moe", "deepseek_v3_chained", "glm4_moe_chained"}) {
+    SCOPED_TRACE(name);
+    const nlohmann::json golden = family_module_golden(name);
+    FakeHead head;
+    fill_head(head, golden);
+    SpeculativeOptions options;
+    options.decoding_type = Method::kMtp;
+    options.speculative_model = head.write();
+    options.max_draft_len = 2;
+    const auto run = [&](EngineCase one, const SpeculativeOptions& speculation) {
+      one.model = model_of(golden.value("target", name));
+      one.speculation = speculation;
+      accepted += expect_same_engines(one, 8, 1, 12);
+    };
+    run({.batch = 1}, options);
+    if (++found % 2 == 0) run({.batch = 3, .page_size = 4}, with_tree(options, 3, 6));
+    if (found % 2 == 1) run({.batch = 2, .page_size = 1, .preempt_every = 5}, with_tree(options, {3, 2}));
+  }
+  EXPECT_GT(accepted, 10);
 }
 
 // A pass over a block gives all levels, which DSpark changes by the tokens before.

@@ -110,6 +110,8 @@ class FamilyModules final : public ModuleChain {
 
   Status load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options);
   KvShape kv_shape() const override { return layers_of_family_->kv_shape(); }
+  bool can_be_recorded() const override { return can_be_recorded_; }
+  LayerBackend* own_backend() override { return &layers_of_family_->backend(); }
   void reserve(int64_t rows, int64_t wanted) override;
   void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) override {
     if (is_chained()) layers_of_family_->reserve_hiding(rows, tree_rows, entries);
@@ -130,7 +132,7 @@ class FamilyModules final : public ModuleChain {
   void run_layer(const Pass& pass, size_t module, FloatAddress inputs, std::span<const int32_t> wanted);
 
   ModelConfig config_;  // of the layers, which are alike
-  bool goes_on_normed_ = false;
+  bool goes_on_normed_ = false, can_be_recorded_ = false;
   std::vector<Module> modules_;
   std::optional<Decoder> layers_of_family_;  // a layer for each module
   ForwardBatch batch_;                       // the rows of a pass as they enter a layer
@@ -181,15 +183,14 @@ Status FamilyModules::load_layers(const ModelFile& file, const ModuleTensors& te
   };
   OUTRIDER_TRY(auto backend, make_backend(config_, options, load_weights));
   layers_of_family_.emplace(config_, options, std::move(backend));
+  can_be_recorded_ = own_backend()->repeat_problem().empty();
   weight_bytes_ += layer_bytes;
   return {};
 }
 
 void FamilyModules::reserve(int64_t rows, int64_t wanted) {
   ModuleChain::reserve(rows, wanted);
-  for (auto* list : {&batch_.resumed_rows, &batch_.hidden_state_rows, &all_rows_})
-    list->reserve(static_cast<size_t>(rows));
-  batch_.resumed_states.reserve(static_cast<size_t>(rows * hidden_size_));
+  for (auto* list : {&batch_.hidden_state_rows, &all_rows_}) list->reserve(static_cast<size_t>(rows));
   for (const Module& module : modules_) backend_.reserve_product(module.fc, rows);
   if (!layers_of_family_->reserve(rows, 0).ok()) throw std::bad_alloc();
 }
@@ -203,13 +204,9 @@ void FamilyModules::run_layer(const Pass& pass, size_t index, FloatAddress input
   batch_ = *pass.batch;
   batch_.hidden_state_rows.assign(wanted.begin(), wanted.end());
   batch_.logits_rows.clear();
-  batch_.resume_layer = static_cast<int64_t>(index);
-  batch_.resumed_rows.resize(static_cast<size_t>(rows));
-  std::iota(batch_.resumed_rows.begin(), batch_.resumed_rows.end(), 0);
-  const std::span<const float> states = backend_.read(hidden_.data(), rows * hidden_size_);
-  batch_.resumed_states.assign(states.begin(), states.end());
-  layers_of_family_->forward_layer(batch_, *pass.cache, static_cast<int64_t>(index),
-                                   static_cast<int32_t>(index));
+  const int32_t first_entry = pass.recorded ? 0 : static_cast<int32_t>(index);  // see_from() hides them
+  layers_of_family_->forward_layer(batch_, *pass.cache, static_cast<int64_t>(index), first_entry,
+                                   hidden_.data());
 }
 
 void FamilyModules::run(const Pass& pass, size_t index, FloatAddress inputs, FloatAddress states) {

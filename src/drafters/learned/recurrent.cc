@@ -59,7 +59,7 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
   bool start(std::span<const Row> rows) override;
   void record(const simt::Trees& trees, DeviceList& list) override;
   void record_after_walk(const simt::Trees& trees, FloatAddress features, DeviceList& list) override;
-  int64_t moves() const override { return device_->moves(); }
+  int64_t moves() const override { return device_->moves() + (second_ != nullptr ? second_->moves() : 0); }
   void finish(uint64_t sequence, std::span<const TokenId> tokens) override;
 
   struct Sequence : DraftSequence {
@@ -118,6 +118,7 @@ class RecurrentDrafter final : public Drafter, private DeviceDraft {
   DeviceGrowth device_growth_;
   bool has_device_form_;
   DeviceBackend* device_ = nullptr;          // the backend, from DeviceDraft::reserve() on
+  DeviceBackend* second_ = nullptr;          // the head's own, if it has one
   std::optional<DeviceTrees> device_trees_;  // as device_
   int device_levels_ = 0;                    // of the deepest tree
   // Scratch of one call.
@@ -380,14 +381,17 @@ FloatAddress RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows>
 
 Status RecurrentDrafter::reserve(const Shape& shape) {
   device_ = dynamic_cast<DeviceBackend*>(&backend_);
-  if (device_ == nullptr) return usage_error("the head is not on a device");
+  second_ = dynamic_cast<DeviceBackend*>(head_->own_backend());
+  if (device_ == nullptr || (second_ == nullptr && head_->own_backend() != nullptr))
+    return usage_error("the head is not on a device");
   device_levels_ = shape.max_levels;
   device_trees_.emplace(*device_,
                         DeviceTrees::Network{.vocab_size = vocab_size_,
                                              .row_size = row_of_logits_,
                                              .page_size = growth_.cache().shape().page_size,
                                              .feature_page_size = store_.page_size(),
-                                             .carried = head_->carries_state() ? state_size() : 0},
+                                             .carried = head_->carries_state() ? state_size() : 0,
+                                             .second = second_},
                         device_growth_, shape);
   return {};
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device drafts in its steps is what this machine would draft, with every kind of draft model and
-// head.
+// A device drafts in its steps what this machine would draft, with every kind of draft model and head.
 #include <algorithm>
 #include <set>
 

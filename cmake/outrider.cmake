@@ -19,8 +19,9 @@ target_compile_options(outrider_flags INTERFACE -ffunction-sections -fdata-secti
 target_link_options(outrider_flags INTERFACE LINKER:--gc-sections)
 # A failed check names its file from the source tree on, so that no artifact holds a path of the machine that built it.
 set(OUTRIDER_NO_PATHS $<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
-# clang takes half the time without optimization, which sanitized tests want only where they compute: in these folders.
-set(OUTRIDER_COMPUTES kernels device_kernels models speculation sampling)
+# clang takes half the time without optimization, which sanitized tests want only where they compute. These folders and
+# their tests wait for networks, files and terminals.
+set(OUTRIDER_WAITS asio web platform hub server cli serving)
 # Folders that compute nothing for a token are compiled for size, in two thirds of the time.
 set(OUTRIDER_SMALL asio chat_template cli config hub open remote server server_api)
 set(OUTRIDER_SANITIZED 0)
@@ -77,7 +78,7 @@ function(outrider_library folder)
     set_target_properties(outrider_${folder} PROPERTIES UNITY_BUILD_MODE GROUP)
     target_link_libraries(outrider_${folder} PUBLIC outrider_flags ${ARG_DEPS} PRIVATE ${ARG_SYSTEM})
     target_compile_options(outrider_${folder} PRIVATE ${OUTRIDER_NO_PATHS})
-    if(NOT folder IN_LIST OUTRIDER_COMPUTES)
+    if(folder IN_LIST OUTRIDER_WAITS)
       target_compile_options(outrider_${folder} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
     endif()
     if(folder IN_LIST OUTRIDER_SMALL)
@@ -114,7 +115,9 @@ function(outrider_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Compiling tests takes most of a build; what they test is compiled as it ships. Long suites want fast tests, too.
-  target_compile_options(${name} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
+  if(tested IN_LIST OUTRIDER_WAITS)
+    target_compile_options(${name} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
+  endif()
   if(ARG_LABEL STREQUAL slow)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   else()

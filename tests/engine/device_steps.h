@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -72,7 +73,9 @@ struct Record {
   std::vector<Event> events = {};
   std::vector<Completion> completions = {};
   EngineStatus status = {};
-  int calls = 0;  // of step()
+  int calls = 0;     // of step()
+  int64_t rows = 0;  // of target passes, and tokens of prompts that were found in the cache
+  bool reads_again = false;
   // In calls that made several steps:
   int64_t steps_on_device = 0, drafts_on_device = 0;
 };
@@ -82,8 +85,19 @@ struct Plan {
   std::vector<size_t> cancelled_after;  // tokens, by request; 0: never
 };
 
+// Rows of a text that is read again, after a slide or a preemption, depend on the pages that the cache still
+// has. A run stages its entries at its start, so that other pages may have left.
+inline void count_rows(const Plan& plan, const EngineStatus& before, Record& record) {
+  const EngineStatus& after = record.status;
+  record.rows = after.rows - before.rows + after.cached_tokens - before.cached_tokens;
+  record.reads_again =
+      after.preemptions > before.preemptions ||
+      std::ranges::any_of(plan.requests, [](const Request& request) { return request.slide >= 0; });
+}
+
 inline Record run_plan(Engine& engine, const Plan& plan) {
   Record record;
+  const EngineStatus first = engine.status();
   record.completions.resize(plan.requests.size());
   std::vector<size_t> received(plan.requests.size());
   for (size_t i = 0; i < plan.requests.size(); ++i) {
@@ -107,6 +121,7 @@ inline Record run_plan(Engine& engine, const Plan& plan) {
     record.drafts_on_device += after.speculation.drafts - before.speculation.drafts;
   }
   record.status = engine.status();
+  count_rows(plan, first, record);
   return record;
 }
 
@@ -165,8 +180,10 @@ inline void expect_same_counts(const SpeculationStats& host, const SpeculationSt
 inline void expect_same_records(const Record& host, const Record& device) {
   EXPECT_EQ(host.events, device.events);
   EXPECT_EQ(host.status.steps, device.status.steps);
-  EXPECT_EQ(host.status.rows, device.status.rows);
   EXPECT_EQ(host.status.preemptions, device.status.preemptions);
+  if (!host.reads_again) {
+    EXPECT_EQ(host.rows, device.rows);
+  }
   EXPECT_EQ(host.status.output_tokens, device.status.output_tokens);
   ASSERT_EQ(host.completions.size(), device.completions.size());
   for (size_t i = 0; i < host.completions.size(); ++i) {

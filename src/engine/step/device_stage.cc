@@ -115,7 +115,8 @@ bool DeviceStage::takes(const StepReport& report) const {
          });
 }
 
-// No sequence ends by its length before the run does, and the entries fit into free pages.
+// No sequence ends by its length before the run does, and the entries fit into free pages. So would the trees
+// that the scheduler plans for before requests narrow them: it drops the drafts of a step where they do not.
 int DeviceStage::length_of_run(const StepReport& report) const {
   int64_t length = std::min(parts_.device_loop->shape().max_steps, parts_.scheduler->undisturbed_steps());
   for (const SequenceStep& step : report.sequences)
@@ -124,7 +125,9 @@ int DeviceStage::length_of_run(const StepReport& report) const {
     int64_t pages = 0;
     for (const SequenceStep& step : report.sequences) {
       const KvSequence& kv = step.plan.sequence->kv;
-      const int64_t all = parts_.cache->pages_for(kv.length() + int64_t{entries_of(step, length)});
+      const int nodes = step.plan.sequence->request().speculation.enabled ? most_.max_nodes : 0;
+      const int64_t entries = tokens_before_last(step, length) + 1 + std::max(nodes, step.plan.max_nodes);
+      const int64_t all = parts_.cache->pages_for(kv.length() + entries);
       pages += std::max<int64_t>(0, all - std::ssize(kv.pages()));
     }
     return pages;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beginning of a pass: what the rows of a batch enter the first layer with.
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"

@@ -177,6 +177,29 @@ TEST(DeviceSteps, DraftsOfModulesOfFamilies) {
   EXPECT_GT(accepted, 10);
 }
 
+// The rows of a target that is divided lie at two places, and its modules read them.
+TEST(DeviceSteps, ModulesOfADividedTarget) {
+  OUTRIDER_REQUIRE_DEVICE();
+  for (const char* name : {"deepseek_v3", "glm4_moe_chained"}) {
+    SCOPED_TRACE(name);
+    const nlohmann::json golden = family_module_golden(name);
+    FakeHead head;
+    fill_head(head, golden);
+    EngineCase one{.model = model_of(golden.value("target", name))};
+    one.speculation.decoding_type = Method::kMtp;
+    one.speculation.speculative_model = head.write();
+    one.speculation.max_draft_len = 2;
+    const auto whole = open_case(one);
+    one.gpu_layers = 2;
+    const auto divided = open_case(one);
+    std::mt19937 random(1);
+    const Plan plan = random_plan(random, *whole, 12);
+    const Record expected = run_plan(*whole, plan);
+    expect_same_records(expected, run_plan(*divided, plan));
+    EXPECT_GT(expected.status.speculation.drafts, 0);
+  }
+}
+
 // A pass over a block gives all levels, which DSpark changes by the tokens before.
 TEST(DeviceSteps, DraftsOfBlocks) {
   OUTRIDER_REQUIRE_DEVICE();

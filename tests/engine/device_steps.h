@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -30,6 +31,7 @@ struct EngineCase {
   SpeculativeOptions speculation = {};
   int longest_prompt = 40;
   int64_t context = 96;
+  std::optional<int> gpu_layers = std::nullopt;
 };
 
 #ifdef OUTRIDER_SLOW_TEST
@@ -63,6 +65,7 @@ inline std::unique_ptr<Engine> open_case(const EngineCase& one) {
   options.page_size = one.page_size;
   options.kv_pages = one.kv_pages;
   options.speculation = one.speculation;
+  options.gpu_layers = one.gpu_layers;
   return open_engine(options, one.preempt_every);
 }
 

@@ -9,9 +9,7 @@
 
 #define OUTRIDER_CHOICE_KERNELS(KERNEL)                 \
   KERNEL(FindLargest, ChoiceArgs, find_largest)         \
-  KERNEL(KeepLikeliest, ChoiceArgs, keep_likeliest)     \
   KERNEL(RaceTokens, ChoiceArgs, race_tokens)           \
-  KERNEL(ChooseTokens, ChoiceArgs, choose_tokens)       \
   KERNEL(LeaveOut, LeaveOutArgs, leave_out)             \
   KERNEL(ListFirst, ListFirstArgs, list_first)          \
   KERNEL(StartTrees, DraftTreesArgs, start_trees)       \

@@ -181,7 +181,8 @@ struct ChoiceCase {
   std::vector<int> modes, places = std::vector<int>(kRows, 77),
                           largest_tokens = std::vector<int>(kRows * kParts), kept = std::vector<int>(kRows),
                           kept_tokens = std::vector<int>(kRows * kVocab),
-                          firsts = std::vector<int>(kRows * kParts), chosen = std::vector<int>(kRows);
+                          firsts = std::vector<int>(kRows * kParts), arrivals = std::vector<int>(kRows),
+                          chosen = std::vector<int>(kRows);
   std::vector<double> limits, kept_weights = std::vector<double>(kRows * kVocab),
                               totals = std::vector<double>(kRows),
                               times = std::vector<double>(kRows * kParts);
@@ -210,6 +211,7 @@ struct ChoiceCase {
             .totals = rows_of(totals),
             .times = rows_of(times),
             .firsts = rows_of(firsts),
+            .arrivals = rows_of(arrivals),
             .chosen = rows_of(chosen),
             .rows = kRows,
             .vocab = kVocab,
@@ -223,13 +225,15 @@ TEST(EmulatedKernelsTest, Choices) {
   ChoiceCase one;
   const simt::ChoiceArgs args = one.args();
   constexpr int kItems = ChoiceCase::kRows * ChoiceCase::kParts;
-  expect_same_bits(KernelName::kFindLargest, args, {.blocks = kItems, .warps = 1}, one.largest_tokens);
-  const LaunchShape of_rows{.blocks = ChoiceCase::kRows,
-                            .warps = simt::KeptMemory::kMostWarps,
-                            .shared_bytes = simt::KeptMemory::kBytes};
-  expect_same_bits(KernelName::kKeepLikeliest, args, of_rows, one.kept_weights);
+  const LaunchShape parts{.blocks = kItems, .warps = 1, .shared_bytes = simt::KeptMemory::kBytes},
+      rows{.blocks = ChoiceCase::kRows,
+           .warps = simt::KeptMemory::kMostWarps,
+           .shared_bytes = simt::KeptMemory::kBytes};
+  expect_same_bits(KernelName::kFindLargest, args, parts, one.largest_tokens);
+  expect_same_bits(KernelName::kFindLargest, args, rows, one.kept_weights);
   expect_same_bits(KernelName::kRaceTokens, args, {.blocks = kItems, .warps = 1}, one.times);
-  expect_same_bits(KernelName::kChooseTokens, args, {.blocks = ChoiceCase::kRows, .warps = 1}, one.chosen);
+  expect_same_bits(KernelName::kRaceTokens, args, {.blocks = kItems, .warps = 1}, one.chosen);
+  EXPECT_EQ(one.arrivals, std::vector<int>(ChoiceCase::kRows));
   for (const int token : one.chosen) EXPECT_TRUE(token >= 0 && token < ChoiceCase::kVocab);
 }
 

@@ -12,6 +12,7 @@
 // - a page of a neighbour: PlantedAttention.PageOfANeighbour
 // - a wrong order of chunks: PlantedAttention.WrongOrderOfChunks
 // - a chunk of an earlier launch: PlantedAttention.StaleChunk
+// - an arrival that is counted too early: PlantedAttention.StaleChunk, ActivatedProducts.AnEarlyArrivalIsFound
 // - a position off by one: PlantedRope.PositionOffByOne, PlantedAttention.LengthOffByOne
 // - a sibling for a parent: PlantedStates.SiblingForAParent
 // - the matrix of a neighbour: PlantedStack.MatrixOfANeighbour
@@ -202,16 +203,9 @@ class PlantedAttention : public testing::Test {
   Floats numbers(uint64_t seed) const {
     return random_floats(static_cast<size_t>((kLength + kTreeNodes) * shape_.entry_size()), seed);
   }
-  simt::EmulationReport attend_chunks(const EmulationOptions& options = {}) {
-    return launches_.attend(KernelName::kAttentionBf16, q_, 0, options);
-  }
-  simt::EmulationReport merge_chunks(const EmulationOptions& options = {}) {
+  simt::EmulationReport run(const EmulationOptions& options = {}) {
     y_.assign(q_.size(), std::nanf(""));
-    return launches_.merge(y_, options);
-  }
-  simt::EmulationReport run() {
-    const auto attention = attend_chunks(), merge = merge_chunks();
-    return attention.is_clean() ? merge : attention;
+    return launches_.attend({.kernel = KernelName::kAttentionBf16, .options = options}, q_, y_);
   }
 
   AttentionTestShape shape_;
@@ -254,36 +248,29 @@ TEST_F(PlantedAttention, LengthOffByOne) {
   EXPECT_GT(differing(expected_, y_), 0);
 }
 
-// Chunks 0 and 1 of all rows change places.
+// The entries of chunks 0 and 1 change places.
 TEST_F(PlantedAttention, WrongOrderOfChunks) {
-  EXPECT_TRUE(attend_chunks().is_clean());
-  for (Floats* numbers : {&launches_.softmax, &launches_.y}) {
-    const auto second = numbers->begin() + std::ssize(*numbers) / 3;
-    std::swap_ranges(numbers->begin(), second, second);
-  }
-  EXPECT_TRUE(merge_chunks().is_clean());
+  constexpr size_t kPages = simt::kChunkEntries / 16;
+  std::swap_ranges(lists_.pages.begin(), lists_.pages.begin() + kPages, lists_.pages.begin() + kPages);
+  EXPECT_TRUE(run().is_clean());
   EXPECT_GT(differing(expected_, y_), 0);
-  for (size_t i = 0; i < y_.size(); ++i) EXPECT_NEAR(y_[i], expected_[i], 1e-4);
+  for (size_t i = 0; i < kTreeNodes * static_cast<size_t>(shape_.query_size()); ++i)
+    EXPECT_NEAR(y_[i], expected_[i], 1e-4);
 }
 
-// A launch for other queries has left the last chunk there.
+// A launch for other queries has left its chunks there, and an arrival is counted too early: chunks are
+// merged before the last one is complete.
 TEST_F(PlantedAttention, StaleChunk) {
   const Floats q = std::exchange(q_, random_floats(q_.size(), 6));
-  EXPECT_TRUE(attend_chunks().is_clean());
-  const Floats softmax = launches_.softmax, y = launches_.y;
+  EXPECT_TRUE(run().is_clean());
   q_ = q;
-  EXPECT_TRUE(attend_chunks().is_clean());
-  std::copy(softmax.begin() + std::ssize(softmax) / 3 * 2, softmax.end(),
-            launches_.softmax.begin() + std::ssize(softmax) / 3 * 2);
-  std::copy(y.begin() + std::ssize(y) / 3 * 2, y.end(), launches_.y.begin() + std::ssize(y) / 3 * 2);
-  EXPECT_TRUE(merge_chunks().is_clean());
+  std::ranges::fill(launches_.arrivals, 1);
+  EXPECT_TRUE(run().is_clean());
   EXPECT_GT(differing(expected_, y_), 0);
 }
 
 TEST_F(PlantedAttention, ChunksReadBeforeTheWait) {
-  EXPECT_GT(attend_chunks({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
-  EXPECT_TRUE(attend_chunks().is_clean());
-  EXPECT_GT(merge_chunks({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
+  EXPECT_GT(run({.skips_wait_for_previous = true}).count(simt::Fault::kEarlyAccess), 0);
   EXPECT_GT(differing(expected_, y_), 0);
 }
 

@@ -229,8 +229,9 @@ FloatAddress HeadLayers::add_attended(const HeadLayer& layer, FloatAddress state
 }
 
 FloatAddress HeadLayers::run_mlp(const HeadLayer& layer) {
-  backend_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
-  backend_.activate({.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
+  backend_.project_and_activate(
+      layer.gate_up, normed_.data(),
+      {.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
   backend_.project(layer.down, gated_.data(), delta_.data(), rows());
   return delta_.data();
 }

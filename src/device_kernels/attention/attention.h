@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of rows over chunks of the entries that they see, in the order of kernels/simd/attention.h. A
 // running softmax takes blocks of 64 entries, counted from entry 0 of a row's own list, and values entry by
-// entry. Every 256 entries it ends, so that the chunks of one row occupy a whole device; merge_chunks.h adds
-// them up.
+// entry. Every 256 entries it ends, so that the chunks of one row occupy a whole device. The last warp of
+// some heads of a row merges their chunks (merge_chunks.h).
 #pragma once
 
 #include "device_kernels/attention/chunks.h"
+#include "device_kernels/attention/merge_chunks.h"
 #include "device_kernels/rows/cached_heads.h"
 #include "device_kernels/rows/exponential.h"
 
@@ -17,16 +18,12 @@ struct AttentionArgs {
   Rows<const float> q;                    // [rows, q_stride]
   Rows<const typename Cached::Stored> k;  // [slots, kv_heads, head_dim in whole units]
   Rows<const typename Cached::Stored> v;
-  ChunkSums sums;
-  SeenEntries seen;
+  MergedAttention merged;
   List<int> pages;
   List<int> tails;
   Weights<float> slopes;  // [heads]; null: distance does not matter
-  Weights<float> sinks;   // [heads]; null: there are none
   int q_stride;
-  int heads;
   int kv_heads;
-  int head_dim;
   int page_size;
   float scale;
   float softcap;
@@ -52,7 +49,7 @@ struct BlockState {
 template <typename Cached>
 SIMT_PART void find_entries(const AttentionArgs<Cached>& args, const RowEntries& row, int kv_head,
                             BlockState& state) {
-  const int units = (args.head_dim + kHeadUnit - 1) / kHeadUnit;
+  const int units = (args.merged.head_dim + kHeadUnit - 1) / kHeadUnit;
   SIMT_UNROLL
   for (int part = 0; part < kBlockParts; ++part) {
     const Ints e = lane_id() + Ints(state.from + part * kWarp);
@@ -94,12 +91,12 @@ SIMT_PART Floats dot_keys(const AttentionArgs<Cached>& args, const Rows<const fl
   Floats chains[kSumChains];
   SIMT_UNROLL
   for (int c = 0; c < kSumChains; ++c) chains[c] = Floats(0.0F);
-  for (int d = 0; d < args.head_dim; d += kSumChains) {
+  for (int d = 0; d < args.merged.head_dim; d += kSumChains) {
     Floats keys[kSumChains];
     load_keys<Cached>(args.k, place, d, keys);
     SIMT_UNROLL
     for (int c = 0; c < kSumChains; ++c) {
-      const float number = d + c < args.head_dim ? q.load_one(d + c) : 0.0F;
+      const float number = d + c < args.merged.head_dim ? q.load_one(d + c) : 0.0F;
       chains[c] = fma_rn(Floats(number), keys[c], chains[c]);
     }
   }
@@ -169,7 +166,7 @@ SIMT_PART void add_values(const AttentionArgs<Cached>& args, const BlockState& s
     SIMT_UNROLL
     for (int i = 0; i < kHeadParts; ++i) {
       const int d = first + i * kWarp;
-      if (d >= args.head_dim) break;
+      if (d >= args.merged.head_dim) break;
       y[i] = fma_rn(Floats(weight), Cached::load(args.v, place, lane_id() + Ints(d)), y[i]);
     }
   }
@@ -185,9 +182,9 @@ SIMT int slices_of(int head_dim) { return (head_dim + kWarpOutputs - 1) / kWarpO
 // Neighbours have the same entries: first the heads of a group, then rows, such as the nodes of a tree.
 template <typename Cached>
 SIMT ChunkItem chunk_item(const AttentionArgs<Cached>& args, int chunks, int index) {
-  const int slices = slices_of(args.head_dim), group = args.heads / args.kv_heads;
-  const int of_group = index / slices, of_row = of_group / group, of_chunk = of_row / args.seen.rows;
-  return {.row = of_row % args.seen.rows,
+  const int slices = slices_of(args.merged.head_dim), group = args.merged.heads / args.kv_heads;
+  const int of_group = index / slices, of_row = of_group / group, of_chunk = of_row / args.merged.seen.rows;
+  return {.row = of_row % args.merged.seen.rows,
           .head = of_chunk / chunks * group + of_group % group,
           .chunk = of_chunk % chunks,
           .first_output = index % slices * kWarpOutputs};
@@ -197,29 +194,30 @@ template <typename Cached>
 SIMT void store_chunk(const AttentionArgs<Cached>& args, const ChunkItem& item, const BlockState& state,
                       const Floats (&y)[kHeadParts]) {
   const int64_t place =
-      (static_cast<int64_t>(item.chunk) * args.seen.rows + item.row) * args.heads + item.head;
-  const auto out = args.sums.y.from(place * args.head_dim);
+      (static_cast<int64_t>(item.chunk) * args.merged.seen.rows + item.row) * args.merged.heads + item.head;
+  const auto out = args.merged.sums.y.from(place * args.merged.head_dim);
   SIMT_UNROLL
   for (int i = 0; i < kHeadParts; ++i) {
     const Ints d = lane_id() + Ints(item.first_output + i * kWarp);
-    out.store_if(d < Ints(args.head_dim), d, y[i]);
+    out.store_if(d < Ints(args.merged.head_dim), d, y[i]);
   }
   if (item.first_output > 0) return;
   const Ints lane = lane_id();
   const Floats number = select(lane == Ints(0), Floats(state.largest), Floats(state.total));
-  args.sums.softmax.from(place * kSoftmaxNumbers).store_if(lane < Ints(kSoftmaxNumbers), lane, number);
+  args.merged.sums.softmax.from(place * kSoftmaxNumbers).store_if(lane < Ints(kSoftmaxNumbers), lane, number);
 }
 
 template <typename Cached>
 SIMT void attend_chunk(const AttentionArgs<Cached>& args, const ChunkItem& item, const RowSpan& span) {
-  const RowEntries entries = row_entries(args.seen, item.row);
-  const auto q = args.q.from(static_cast<int64_t>(item.row) * args.q_stride + item.head * args.head_dim);
+  const RowEntries entries = row_entries(args.merged.seen, item.row);
+  const auto q =
+      args.q.from(static_cast<int64_t>(item.row) * args.q_stride + item.head * args.merged.head_dim);
   const int chunk_begin = (span.begin / kChunkEntries + item.chunk) * kChunkEntries;
   const int begin = chunk_begin > span.begin ? chunk_begin : span.begin;
   const int end = chunk_begin + kChunkEntries < span.end ? chunk_begin + kChunkEntries : span.end;
-  const bool has_sink = !args.sinks.is_null() && chunk_begin == 0;
+  const bool has_sink = !args.merged.sinks.is_null() && chunk_begin == 0;
   BlockState state;
-  state.largest = has_sink ? args.sinks.load_one(item.head) : -__builtin_huge_valf();
+  state.largest = has_sink ? args.merged.sinks.load_one(item.head) : -__builtin_huge_valf();
   state.total = has_sink ? 1.0F : 0.0F;
   Floats y[kHeadParts];
   SIMT_UNROLL
@@ -227,7 +225,7 @@ SIMT void attend_chunk(const AttentionArgs<Cached>& args, const ChunkItem& item,
   for (int first = begin / kBlockEntries * kBlockEntries; first < end; first += kBlockEntries) {
     state.from = first > begin ? first : begin;
     state.to = first + kBlockEntries < end ? first + kBlockEntries : end;
-    find_entries(args, entries, item.head / (args.heads / args.kv_heads), state);
+    find_entries(args, entries, item.head / (args.merged.heads / args.kv_heads), state);
     weigh_entries<Cached>(args, q, item.head, span.end, state);
     add_values(args, state, item.first_output, y);
   }
@@ -236,15 +234,22 @@ SIMT void attend_chunk(const AttentionArgs<Cached>& args, const ChunkItem& item,
 
 // Any number of warps takes all items, because lists that were recorded once are run for texts of any length.
 template <typename Cached>
-SIMT void attention_chunks(const Block& block, const AttentionArgs<Cached>& args) {
+SIMT void attention(const Block& block, const AttentionArgs<Cached>& args) {
   block.wait_for_previous();
-  const int chunks = most_chunks(args.seen);
-  const int items = chunks * args.seen.rows * args.heads * slices_of(args.head_dim);
-  for (int i = block.index() * block.warps() + block.warp(); i < items; i += block.count() * block.warps()) {
+  const MergedAttention& merged = args.merged;
+  const int first = block.index() * block.warps() + block.warp(), warps = block.count() * block.warps();
+  const int longest = most_chunks(merged.seen), chunks = longest > 1 ? longest : 1;
+  const int slices = slices_of(merged.head_dim);
+  const int items = chunks * merged.seen.rows * merged.heads * slices;
+  for (int i = first; i < items; i += warps) {
     const ChunkItem item = chunk_item(args, chunks, i);
-    const RowSpan span = row_span(args.seen, item.row);
+    const RowSpan span = row_span(merged.seen, item.row);
+    const int of_row = span.chunks() > 1 ? span.chunks() : 1;  // a row without entries is zeros
+    if (item.chunk >= of_row) continue;
     if (item.chunk < span.chunks()) attend_chunk(args, item, span);
+    merge_when_complete(block, merged, item.row, item.head, of_row * slices);
   }
+  pack_padding(merged, first, warps);
 }
 
 }  // namespace outrider::simt

@@ -30,10 +30,9 @@ Floats attend_on_device(const AttentionTestShape& shape, const PagedCache& cache
   const EmulationOptions options{.seed = launch.seed, .checks_races = true};
   AttentionLaunches<Cached> launches(shape, cache, lists);
   Floats y(q.size(), std::nanf(""));
-  const auto attention = launches.attend(launch.kernel, q, launch.blocks, options);
-  EXPECT_TRUE(attention.is_clean()) << attention.first;
-  const auto merge = launches.merge(y, options);
-  EXPECT_TRUE(merge.is_clean()) << merge.first;
+  const auto report = launches.attend({launch.kernel, launch.blocks, options}, q, y);
+  EXPECT_TRUE(report.is_clean()) << report.first;
+  EXPECT_EQ(std::ranges::count(launches.arrivals, 0), std::ssize(launches.arrivals));
   return y;
 }
 
@@ -111,11 +110,15 @@ TEST(DeviceAttention, MergedRowsArePacked) {
   const auto rows = static_cast<int>(tree.rows.size()), dim = static_cast<int>(shape.query_size());
   const Floats q = random_floats(static_cast<size_t>(rows * dim), 4);
   AttentionLaunches<simt::CachedBf16> launches(shape, cache, lists);
-  EXPECT_TRUE(launches.attend(KernelName::kAttentionBf16, q).is_clean());
   Floats plain(q.size()), whole(q.size());
-  EXPECT_TRUE(launches.merge(plain).is_clean());
+  EXPECT_TRUE(launches.attend({KernelName::kAttentionBf16}, q, plain).is_clean());
   PackedInputs packed(rows, dim);
-  EXPECT_TRUE(launches.merge(whole, {.seed = 5, .checks_races = true}, &packed).is_clean());
+  EXPECT_TRUE(launches
+                  .attend({.kernel = KernelName::kAttentionBf16,
+                           .options = {.seed = 5, .checks_races = true},
+                           .packed = &packed},
+                          q, whole)
+                  .is_clean());
   EXPECT_EQ(whole, plain);
   const PackedInputs expected(plain, rows, dim, 1);
   EXPECT_EQ(packed.codes, expected.codes);

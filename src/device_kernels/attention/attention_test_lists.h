@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "device_kernels/attention/attention.h"
-#include "device_kernels/attention/merge_chunks.h"
 #include "device_kernels/kernel_comparison.h"
 #include "device_kernels/products/product_test_data.h"
 #include "kernels/attention_test_data.h"
@@ -49,8 +48,8 @@ struct RowLists {
   }
 };
 
-// The launches of attention over lists that may change in between. Scratch has just enough numbers, and NaN
-// at the beginning.
+// Launches of attention over lists that may change in between. Scratch has just enough numbers, and NaN at
+// the beginning.
 template <typename Cached>
 class AttentionLaunches {
  public:
@@ -62,38 +61,28 @@ class AttentionLaunches {
     const int chunks =
         simt::chunks_within(longest, static_cast<int>(shape.window), static_cast<int>(shape.chunk));
     const auto heads = static_cast<size_t>(chunks * row_count() * shape.head_count);
+    arrivals.assign(static_cast<size_t>(row_count() * shape.head_count), 0);
     softmax.assign(heads * simt::kSoftmaxNumbers, std::nanf(""));
     y.assign(heads * static_cast<size_t>(shape.head_dim), std::nanf(""));
   }
 
-  // blocks: 0: a warp for each item
-  simt::EmulationReport attend(KernelName kernel, const Floats& q, int blocks = 0,
-                               const EmulationOptions& options = {}) {
-    const auto args = attention_args(q);
+  struct Launch {
+    KernelName kernel;
+    int blocks = 0;  // 0: a warp for each item
+    EmulationOptions options = {};
+    PackedInputs* packed = nullptr;  // where outputs become codes, too; null: nowhere
+  };
+  simt::EmulationReport attend(const Launch& launch, const Floats& q, Floats& whole) {
+    const auto args = attention_args(launch, q, whole);
     constexpr int kWarps = 4;
-    const auto items =
-        static_cast<int>(y.size() / static_cast<size_t>(args.head_dim)) * simt::slices_of(args.head_dim);
-    return emulate(
-        kernel, args,
-        {.blocks = blocks > 0 ? blocks : std::max((items + kWarps - 1) / kWarps, 1), .warps = kWarps},
-        options);
-  }
-  // packed: where outputs become codes, too; null: nowhere.
-  simt::EmulationReport merge(Floats& whole, const EmulationOptions& options = {},
-                              PackedInputs* packed = nullptr) {
-    const simt::MergeChunksArgs args{.sums = {rows_of(softmax), rows_of(y)},
-                                     .y = rows_of(whole),
-                                     .seen = seen(),
-                                     .sinks = numbers_of_heads(shape_.sinks),
-                                     .heads = static_cast<int>(shape_.head_count),
-                                     .head_dim = static_cast<int>(shape_.head_dim),
-                                     .packed = packed == nullptr ? simt::InputCodes{} : packed->to()};
-    const auto parts = static_cast<int>((shape_.query_size() + simt::kWarp - 1) / simt::kWarp);
-    const int rows = packed == nullptr ? row_count() : packed->padded;
-    return emulate(KernelName::kMergeChunks, args, {.blocks = (rows * parts + 1) / 2, .warps = 2}, options);
+    const auto items = static_cast<int>(y.size() / static_cast<size_t>(shape_.head_dim)) *
+                       simt::slices_of(args.merged.head_dim);
+    const int blocks = launch.blocks > 0 ? launch.blocks : std::max((items + kWarps - 1) / kWarps, 1);
+    return emulate(launch.kernel, args, {.blocks = blocks, .warps = kWarps}, launch.options);
   }
 
-  Floats softmax, y;  // of chunks
+  Floats softmax, y;          // of chunks
+  std::vector<int> arrivals;  // 0 between launches
 
  private:
   using Stored = typename Cached::Stored;
@@ -108,26 +97,31 @@ class AttentionLaunches {
             .window = static_cast<int>(shape_.window),
             .chunk = static_cast<int>(shape_.chunk)};
   }
-  simt::AttentionArgs<Cached> attention_args(const Floats& q) {
+  simt::AttentionArgs<Cached> attention_args(const Launch& launch, const Floats& q, Floats& whole) {
     const auto view = [](const std::vector<std::byte>& bytes) {
       return simt::Rows<const Stored>{reinterpret_cast<const Stored*>(bytes.data()),
                                       std::ssize(bytes) / static_cast<int64_t>(sizeof(Stored))};
     };
+    const auto heads = static_cast<int>(shape_.head_count), head_dim = static_cast<int>(shape_.head_dim);
     return {.q = rows_of(q),
             .k = view(cache_.k),
             .v = view(cache_.v),
-            .sums = {rows_of(softmax), rows_of(y)},
-            .seen = seen(),
+            .merged = {.sums = {rows_of(softmax), rows_of(y)},
+                       .y = rows_of(whole),
+                       .seen = seen(),
+                       .sinks = numbers_of_heads(shape_.sinks),
+                       .heads = heads,
+                       .head_dim = head_dim,
+                       .heads_together = simt::heads_merged_together(heads, head_dim),
+                       .arrivals = rows_of(arrivals),
+                       .packed = launch.packed == nullptr ? simt::InputCodes{} : launch.packed->to()},
             .pages = {lists_.pages.data(), std::ssize(lists_.pages)},
             .tails = {lists_.tails.data(), std::ssize(lists_.tails)},
             .slopes = numbers_of_heads(shape_.slopes),
-            .sinks = numbers_of_heads(shape_.sinks),
             .q_stride = static_cast<int>(shape_.query_size()),
-            .heads = static_cast<int>(shape_.head_count),
             .kv_heads = static_cast<int>(shape_.kv_head_count),
-            .head_dim = static_cast<int>(shape_.head_dim),
             .page_size = static_cast<int>(shape_.page_size),
-            .scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim)),
+            .scale = 1.0F / std::sqrt(static_cast<float>(head_dim)),
             .softcap = shape_.softcap};
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunks of entries that rows see, and the sums of each chunk, which one kernel writes and another
-// merges.
+// The chunks of entries that rows see, and the sums of each chunk.
 #pragma once
 
 #include "device_kernels/simt/simt.h"

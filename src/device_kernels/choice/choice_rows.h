@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of logits from which tokens are chosen, as CoupledChooser chooses them. Four kernels do it one after
-// the other: the largest logit of each part of a row, the tokens that truncation keeps, the first of each
-// part in the race, and the row's token.
+// Rows of logits from which tokens are chosen, as CoupledChooser chooses them. Two kernels do it one after
+// the other. The first finds the largest logit of each part of a row, then the row's token or what truncation
+// keeps. The second finds the first token of each part in the race, then of the row.
 #pragma once
 
 #include "device_kernels/choice/exact_numbers.h"
@@ -42,6 +42,7 @@ struct ChoiceArgs {
   Rows<double> totals;        // [rows], of kept weights
   Rows<double> times;         // [rows, parts]
   Rows<int> firsts;           // [rows, parts]: tokens with these times, or -1
+  Rows<int> arrivals;         // [rows], 0 before and after each kernel
   Rows<int> chosen;           // [rows]; -1: no token has a probability
   int rows;
   int vocab;
@@ -83,14 +84,10 @@ SIMT_PART Largest largest_of_lanes(Candidates lanes) {
   return {shuffle(lanes.logit, 0), shuffle(lanes.token, 0)};
 }
 
-// A warp takes a part of a row. NaN counts as -infinity.
-SIMT void find_largest(const Block& block, const ChoiceArgs& args) {
-  const int item = block.index() * block.warps() + block.warp();
-  if (item >= args.rows * args.parts) return;
-  block.wait_for_previous();
-  const int row = item / args.parts, begin = item % args.parts * kPartTokens;
-  if (args.mode(row) == kNoChoice) return;
+// The largest logit of a part of a row. NaN counts as -infinity.
+SIMT_PART void find_largest_of_part(const ChoiceArgs& args, int row, int part) {
   const auto logits = args.logits.from(static_cast<int64_t>(row) * args.stride);
+  const int begin = part * kPartTokens;
   Candidates best{Floats(-__builtin_huge_valf()), Ints(-1)};
   for (int first = begin; first < begin + kPartTokens && first < args.vocab; first += kWarp) {
     const Ints i = lane_id() + Ints(first);
@@ -101,11 +98,12 @@ SIMT void find_largest(const Block& block, const ChoiceArgs& args) {
   }
   const Largest found = largest_of_lanes(best);
   const Bools is_first = lane_id() == Ints(0);
-  args.largest.store_if(is_first, Ints(item), Floats(found.logit));
-  args.largest_tokens.store_if(is_first, Ints(item), Ints(found.token));
+  const Ints place(row * args.parts + part);
+  args.largest.store_if(is_first, place, Floats(found.logit));
+  args.largest_tokens.store_if(is_first, place, Ints(found.token));
 }
 
-// The largest logit of a row, after find_largest().
+// The largest logit of a row, after find_largest_of_part() of all its parts.
 SIMT_PART Largest largest_of_row(const ChoiceArgs& args, int row) {
   Candidates best{Floats(-__builtin_huge_valf()), Ints(-1)};
   for (int first = 0; first < args.parts; first += kWarp) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens that top-k and min-p keep, with their weights, as LogitsProcessor has them.
+// The largest logit of rows, and the tokens that top-k and min-p keep, with their weights, as LogitsProcessor
+// has them.
 #pragma once
 
 #include "device_kernels/choice/choice_rows.h"
+#include "device_kernels/simt/arrivals.h"
 
 namespace outrider::simt {
 
-// Shared memory: a word of each lane of the block.
+// Shared memory: a word of each lane of the block, and of a warp.
 struct KeptMemory {
   static constexpr int kMostWarps = 8;
-  static constexpr int kBytes = kMostWarps * kWarp * 4;
+  static constexpr int kSums = kMostWarps * kWarp * 4;
+  static constexpr int kBytes = kSums + kWarp * 4;
 };
 
 // One row, of which each warp has a slice of tokens.
@@ -144,11 +147,8 @@ SIMT_PART double sum_in_order(const Rows<double>& weights, int count) {
   return total;
 }
 
-// A block takes a row, and each of its warps a slice of it.
-SIMT void keep_likeliest(const Block& block, const ChoiceArgs& args) {
-  const int row = block.index();
-  block.wait_for_previous();
-  if (!reads_kept(args.mode(row))) return;
+// Each warp of the block takes a slice of the row.
+SIMT_PART void keep_likeliest(const Block& block, const ChoiceArgs& args, int row) {
   const KeptRow of = kept_row(block, args, row);
   const TopK top = find_top_k(block, of, args.top_k(row));
   Ints at_threshold(0), kept(0);
@@ -170,6 +170,22 @@ SIMT void keep_likeliest(const Block& block, const ChoiceArgs& args) {
   const Bools is_first = lane_id() == Ints(0);
   args.totals.store_if(is_first, Ints(row), Doubles(total));
   args.kept.store_if(is_first, Ints(row), Ints(counts.all));
+}
+
+// A block takes some parts of a row, one for each warp. The last block of the row keeps its likeliest tokens
+// where the mode reads them; else it chooses the largest logit, or none.
+SIMT void find_largest(const Block& block, const ChoiceArgs& args) {
+  const int groups = (args.parts + block.warps() - 1) / block.warps();
+  const int row = block.index() / groups, part = block.index() % groups * block.warps() + block.warp();
+  block.wait_for_previous();
+  const int mode = args.mode(row);
+  if (part < args.parts && mode != kNoChoice) find_largest_of_part(args, row, part);
+  const Shared<int> words(block, KeptMemory::kSums, kWarp);
+  if (!is_last_block(block, words, args.arrivals, row, groups)) return;
+  if (reads_kept(mode)) return keep_likeliest(block, args, row);
+  if (block.warp() != 0) return;
+  const Ints token(mode == kGreedy ? largest_of_row(args, row).token : -1);
+  args.chosen.store_if(lane_id() == Ints(0), Ints(row), token);
 }
 
 }  // namespace outrider::simt

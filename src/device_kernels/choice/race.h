@@ -6,6 +6,7 @@
 #include "device_kernels/choice/choice_rows.h"
 #include "device_kernels/rows/exponential.h"
 #include "device_kernels/rows/row_part.h"
+#include "device_kernels/simt/arrivals.h"
 
 namespace outrider::simt {
 
@@ -101,7 +102,21 @@ SIMT_PART Arrivals race_of_kept(const ChoiceArgs& args, const Runners& of, int r
   return first;
 }
 
-// A warp takes a part of a row, or of its kept tokens.
+// The first token of all parts of a row.
+SIMT_PART Ints first_of_row(const ChoiceArgs& args, int row) {
+  Arrivals first = no_arrivals();
+  for (int part = 0; part < args.parts; part += kWarp) {
+    const Ints of_row = lane_id() + Ints(part), i = of_row + Ints(row * args.parts);
+    const Bools in = of_row < Ints(args.parts);
+    const Ints tokens = args.firsts.load_if(in, i, -1);
+    first.take(tokens >= Ints(0), args.times.load_if(in, i, __builtin_huge_val()), tokens);
+  }
+  first.combine_lanes();
+  return first.token;
+}
+
+// A warp takes a part of a row, or of its kept tokens. The last one of the row chooses. Rows of other modes
+// have their tokens.
 SIMT void race_tokens(const Block& block, const ChoiceArgs& args) {
   const int item = block.index() * block.warps() + block.warp();
   if (item >= args.rows * args.parts) return;
@@ -123,28 +138,8 @@ SIMT void race_tokens(const Block& block, const ChoiceArgs& args) {
   const Bools is_first = lane_id() == Ints(0);
   args.times.store_if(is_first, Ints(item), first.time);
   args.firsts.store_if(is_first, Ints(item), first.token);
-}
-
-// A warp takes a row.
-SIMT void choose_tokens(const Block& block, const ChoiceArgs& args) {
-  const int row = block.index() * block.warps() + block.warp();
-  if (row >= args.rows) return;
-  block.wait_for_previous();
-  const int mode = args.mode(row);
-  Ints token(-1);
-  if (mode == kGreedy) token = Ints(largest_of_row(args, row).token);
-  if (mode == kRace || mode == kRaceOfKept) {
-    Arrivals first = no_arrivals();
-    for (int part = 0; part < args.parts; part += kWarp) {
-      const Ints of_row = lane_id() + Ints(part), i = of_row + Ints(row * args.parts);
-      const Bools in = of_row < Ints(args.parts);
-      const Ints tokens = args.firsts.load_if(in, i, -1);
-      first.take(tokens >= Ints(0), args.times.load_if(in, i, __builtin_huge_val()), tokens);
-    }
-    first.combine_lanes();
-    token = first.token;
-  }
-  args.chosen.store_if(lane_id() == Ints(0), Ints(row), token);
+  if (!is_last_warp(block, args.arrivals, row, args.parts)) return;
+  args.chosen.store_if(is_first, Ints(row), first_of_row(args, row));
 }
 
 // Tokens that are never chosen, in rows of logits: they become -infinity.

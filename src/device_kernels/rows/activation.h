@@ -73,13 +73,11 @@ struct ClampedSwiglu {
   }
 };
 
-// A warp takes 32 numbers of a row; where rows are packed, of a padding row, too.
+// Numbers [32 * part, 32 * part + 32) of a row; where rows are packed, of a padding row, too.
 template <typename Function>
-SIMT void activate(const Block& block, const ActivationArgs& args) {
-  const bool packs = !args.packed.is_null();
-  const auto [row, i, in] = row_part_of(block, packs ? args.packed.padded : args.rows, args.dim);
-  if (row < 0) return;
-  block.wait_for_previous();
+SIMT_PART void activate_part(const ActivationArgs& args, int row, int part) {
+  const Ints i = lane_id() + Ints(part * kWarp);
+  const Bools in = i < Ints(args.dim);
   Floats y(0.0F);
   if (row < args.rows) {
     const auto x = args.x.from(static_cast<int64_t>(row) * args.dim * (args.is_gated != 0 ? 2 : 1));
@@ -87,7 +85,16 @@ SIMT void activate(const Block& block, const ActivationArgs& args) {
     if (args.is_gated != 0) y = mul_rn(y, Function::factor(x.load_if(in, i + Ints(args.dim), 0.0F)));
     args.y.from(static_cast<int64_t>(row) * args.dim).store_if(in, i, y);
   }
-  if (packs) pack_chunk(args.packed, row, item_of(block) % (args.dim / kChunk), y);
+  if (!args.packed.is_null()) pack_chunk(args.packed, row, part, y);
+}
+
+// A warp takes 32 numbers of a row.
+template <typename Function>
+SIMT void activate(const Block& block, const ActivationArgs& args) {
+  const int parts = (args.dim + kWarp - 1) / kWarp, item = item_of(block);
+  if (item >= (args.packed.is_null() ? args.rows : args.packed.padded) * parts) return;
+  block.wait_for_previous();
+  activate_part<Function>(args, item / parts, item % parts);
 }
 
 // x = cap * tanh(x / cap), in place.

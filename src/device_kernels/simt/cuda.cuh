@@ -75,10 +75,9 @@ SIMT void mma_s8(int (&c)[4], const int (&a)[4], const int (&b)[2]) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 SIMT void mma_s8(int (&c)[4], const int (&a)[2], const int& b) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b));
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
 SIMT uint64_t to_long(int a) { return static_cast<uint64_t>(static_cast<int64_t>(a)); }
@@ -86,9 +85,7 @@ SIMT int low_word(uint64_t a) { return static_cast<int>(static_cast<uint32_t>(a)
 
 SIMT bool any_lane(bool mask) { return __any_sync(kAllLanes, mask) != 0; }
 SIMT int count_lanes(bool mask) { return __popc(__ballot_sync(kAllLanes, mask)); }
-SIMT int count_before(bool mask) {
-  return __popc(__ballot_sync(kAllLanes, mask) & ((1U << lane_id()) - 1));
-}
+SIMT int count_before(bool mask) { return __popc(__ballot_sync(kAllLanes, mask) & ((1U << lane_id()) - 1)); }
 
 struct Block {
   char* shared;
@@ -141,12 +138,8 @@ struct Global {
   SIMT Number load_some(int64_t first, int lanes, Number other) const {
     return lane_id() < lanes ? static_cast<Number>(data[first + lane_id()]) : other;
   }
-  SIMT Number load_halves(int64_t first) const {
-    return static_cast<Number>(data[first + (lane_id() >> 4)]);
-  }
-  SIMT Number load_twice(int64_t first) const {
-    return static_cast<Number>(data[first + (lane_id() & 15)]);
-  }
+  SIMT Number load_halves(int64_t first) const { return static_cast<Number>(data[first + (lane_id() >> 4)]); }
+  SIMT Number load_twice(int64_t first) const { return static_cast<Number>(data[first + (lane_id() & 15)]); }
   SIMT void load_pairs(int64_t first, int (&words)[2]) const {
     const int2 both = reinterpret_cast<const int2*>(data + first)[lane_id()];
     words[0] = both.x;
@@ -170,6 +163,15 @@ struct Global {
   }
   SIMT int observe(int64_t i) const {
     return shuffle(static_cast<int>(*static_cast<const volatile T*>(data + i)), 0);
+  }
+  SIMT int arrive(int64_t i) const {
+    __threadfence();
+    __syncwarp();
+    int before = 0;
+    if (lane_id() == 0) before = atomicAdd(data + i, 1);
+    before = shuffle(before, 0);
+    __threadfence();
+    return before;
   }
 };
 

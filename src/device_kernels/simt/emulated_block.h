@@ -189,6 +189,12 @@ struct Global {
     static_assert(kKind == Kind::kRows && sizeof(T) == 4);
     return is_open() && holds_run(i, 1) ? __atomic_load_n(data + i, __ATOMIC_ACQUIRE) : kPoison;
   }
+  // Counts the warp at counter i; returns how many came before. All that the warp has stored comes before,
+  // and the warp sees what these others had stored.
+  SIMT int arrive(int64_t i) const {
+    static_assert(kKind == Kind::kRows && sizeof(T) == 4);
+    return is_open() && holds_run(i, 1) ? __atomic_fetch_add(data + i, 1, __ATOMIC_ACQ_REL) : kPoison;
+  }
 
   SIMT bool contains(int64_t i) const { return i >= 0 && i < count; }
   SIMT static bool running_warp_may_read() { return kKind == Kind::kWeights || running_warp.has_waited; }

@@ -14,7 +14,8 @@
 // - Weights<T>: numbers that no kernel writes. Only these may be read before wait_for_previous().
 // - Rows<T>: numbers that kernels read and write.
 // - List<T>: what the host tells a launch: rows, pages, slots.
-//   Memory that the host maps is Rows<int>, with publish() and observe().
+//   Memory that the host maps is Rows<int>, with publish() and observe(). Warps of a launch that go on with
+//   what others have stored are counted by arrive() (arrivals.h).
 // - Shared<T>: words of the block's shared memory. Lanes that exchange numbers there are separated by
 //   block.sync(), or by block.sync_warp() within a warp.
 // copy_async() fills shared memory from a view. Its words are NaN until wait_copies() has returned to the

@@ -128,6 +128,11 @@ class LayerBackend {
     bool is_gated = true;
   };
   virtual void activate(const Activate& args) = 0;
+  // args.x = the projection of x, and args.y = its activation
+  virtual void project_and_activate(const Projection& projection, FloatAddress x, const Activate& args) {
+    project(projection, x, args.x, args.rows);
+    activate(args);
+  }
   virtual void add(FloatAddress y, FloatAddress x, int64_t count) = 0;
   virtual void scale(float factor, FloatAddress x, int64_t count) = 0;
   virtual void gate(FloatAddress gates, FloatAddress x, int64_t count) = 0;

@@ -88,6 +88,13 @@ void BlockPass::project(const Projection& projection, FloatAddress x, FloatAddre
   backend_.run(step);
 }
 
+void BlockPass::project_and_activate(const Projection& projection, FloatAddress x,
+                                     const LayerBackend::Activate& args) {
+  if (adapted_.empty()) return backend_.project_and_activate(projection, x, args);
+  project(projection, x, args.x);
+  backend_.activate(args);
+}
+
 void BlockPass::move_wanted(const RowBlock& rows) {
   backend_.copy({rows.data, rows.size, wanted_, rows.data, rows.size, rows.size});
 }

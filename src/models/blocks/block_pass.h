@@ -39,6 +39,8 @@ class BlockPass {
   FloatAddress scratch(size_t index) const { return scratch_[index].data(); }
   // y[rows, n] = the projection of x[rows, k], with the updates of the rows' adapters (Block::adaptable).
   void project(const Projection& projection, FloatAddress x, FloatAddress y);
+  // The same into args.x, and args.y = its activation.
+  void project_and_activate(const Projection& projection, FloatAddress x, const LayerBackend::Activate& args);
   LayerBackend::RowPlaces places(int rope) {
     return {rows_, batch_->slots, positions_.rotations(rope), positions_.query_factors(rope)};
   }

@@ -188,21 +188,12 @@ simt::ChunkSums DeviceOps::chunk_sums(int64_t heads, int64_t head_dim) {
 }
 
 template <typename Cached>
-void DeviceOps::attend_together(KernelName kernel, const simt::AttentionArgs<Cached>& args,
-                                const simt::Rows<float>& y, int64_t chunks, const simt::InputCodes& packed) {
+void DeviceOps::launch_attention(KernelName kernel, const simt::AttentionArgs<Cached>& args, int64_t chunks) {
   constexpr int64_t kWarps = 4, kMostBlocks = 1024;  // more than a device has room for
-  const int64_t items = chunks * args.seen.rows * args.heads * simt::slices_of(args.head_dim);
+  const simt::MergedAttention& merged = args.merged;
+  const int64_t items = chunks * merged.seen.rows * merged.heads * simt::slices_of(merged.head_dim);
   const int64_t blocks = std::min((items + kWarps - 1) / kWarps, kMostBlocks);
   launch(kernel, args, {.blocks = static_cast<int>(blocks), .warps = kWarps});
-  launch_rows(KernelName::kMergeChunks,
-              simt::MergeChunksArgs{.sums = args.sums,
-                                    .y = y,
-                                    .seen = args.seen,
-                                    .sinks = args.sinks,
-                                    .heads = args.heads,
-                                    .head_dim = args.head_dim,
-                                    .packed = packed},
-              packed.is_null() ? args.seen.rows : packed.padded, int64_t{args.heads} * args.head_dim);
 }
 
 template <typename Cached>
@@ -221,6 +212,9 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
   const int64_t all = std::ssize(rows), chunks = most_chunks(shape, rows);
   const int64_t together = rows_together(shape, all, chunks);
   const simt::ChunkSums sums = chunk_sums(chunks * together * shape.head_count, shape.head_dim);
+  const int heads_together =
+      simt::heads_merged_together(static_cast<int>(shape.head_count), static_cast<int>(shape.head_dim));
+  const simt::Rows<int> counters = arrivals(together * (shape.head_count / heads_together));
   // Rows that take turns are packed together by the product.
   const simt::InputCodes packed =
       together == all ? codes_for_products(all, shape.q_size()) : simt::InputCodes{};
@@ -231,24 +225,27 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
                                   (some - 1) * shape.qkv_size() + shape.q_size()),
         .k = view(pages.keys(attention.layer)),
         .v = view(pages.values(attention.layer)),
-        .sums = sums,
-        .seen = {.entries = lists.entries.from(first * simt::RowEntries::kNumbers),
-                 .rows = static_cast<int>(some),
-                 .window = static_cast<int>(shape.window),
-                 .chunk = static_cast<int>(shape.chunk)},
+        .merged = {.sums = sums,
+                   .y = rows_at<float>(y + first * shape.q_size(), some * shape.q_size()),
+                   .seen = {.entries = lists.entries.from(first * simt::RowEntries::kNumbers),
+                            .rows = static_cast<int>(some),
+                            .window = static_cast<int>(shape.window),
+                            .chunk = static_cast<int>(shape.chunk)},
+                   .sinks = weights_.numbers(attention.sinks),
+                   .heads = static_cast<int>(shape.head_count),
+                   .head_dim = static_cast<int>(shape.head_dim),
+                   .heads_together = heads_together,
+                   .arrivals = counters,
+                   .packed = packed},
         .pages = lists.pages,
         .tails = lists.tails,
         .slopes = weights_.numbers(shape.slopes),
-        .sinks = weights_.numbers(attention.sinks),
         .q_stride = static_cast<int>(shape.qkv_size()),
-        .heads = static_cast<int>(shape.head_count),
         .kv_heads = static_cast<int>(shape.kv_head_count),
-        .head_dim = static_cast<int>(shape.head_dim),
         .page_size = kv.page_size,
         .scale = shape.scale,
         .softcap = shape.softcap};
-    attend_together(kernel, args, rows_at<float>(y + first * shape.q_size(), some * shape.q_size()), chunks,
-                    packed);
+    launch_attention(kernel, args, chunks);
   }
   if (!packed.is_null()) packing_.remember({y, all, shape.q_size()});
 }

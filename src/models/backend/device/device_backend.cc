@@ -298,6 +298,12 @@ void DeviceBackend::activate(const Activate& args) {
   ops_.activate(args);
 }
 
+void DeviceBackend::project_and_activate(const Projection& projection, FloatAddress x, const Activate& args) {
+  if (!ops_.activates_with(projection, args)) return LayerBackend::project_and_activate(projection, x, args);
+  const Timer timer(*this, projection.name, cost_of_product(projection.parts, args.rows));
+  ops_.project_and_activate(projection, x, args);
+}
+
 void DeviceBackend::add(FloatAddress y, FloatAddress x, int64_t count) {
   const Timer timer(*this, "sums", cost_of_numbers(3 * count));
   ops_.run(KernelName::kAddRows, {.x = x, .y = y, .dim = count});

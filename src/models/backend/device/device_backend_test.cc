@@ -137,7 +137,7 @@ TEST(DeviceBackend, AGpuGetsTheSameLaunches) {
   if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   const CudaDriver driver = fake_cuda_driver();
   fake_cuda().kernel = [](std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(KernelName::kMergeChunks); ++i) {
+    for (int i = 0; i <= static_cast<int>(KernelName::kAttentionQ8); ++i) {
       const DeviceKernel& kernel = device_kernel(static_cast<KernelName>(i));
       if (kernel.name == name) return &kernel;
     }

@@ -48,8 +48,10 @@ DeviceChooser::DeviceChooser(Device& device, const Shape& shape, std::span<const
       totals_(device, shape.rows),
       times_(device, shape.rows * parts_),
       firsts_(device, shape.rows * parts_),
+      arrivals_(device, shape.rows),
       chosen_(device, shape.rows) {
   unused_.write(unused);
+  arrivals_.write(std::vector<int>(static_cast<size_t>(shape.rows)));
   set_rows({});
 }
 
@@ -96,6 +98,7 @@ simt::ChoiceArgs DeviceChooser::args(const Logits& logits) const {
           .totals = totals_.rows(),
           .times = times_.rows(),
           .firsts = firsts_.rows(),
+          .arrivals = arrivals_.rows(),
           .chosen = chosen_.rows(),
           .rows = static_cast<int>(logits.rows),
           .vocab = static_cast<int>(shape_.vocab_size),
@@ -114,17 +117,17 @@ simt::ChoiceArgs DeviceChooser::prepare(Launcher& launcher, const Logits& logits
                          .rows = args.rows,
                          .stride = args.stride},
       logits.rows * unused_parts);
-  launcher.launch_items(KernelName::kFindLargest, args, logits.rows * parts_);
-  launcher.launch(
-      KernelName::kKeepLikeliest, args,
-      {.blocks = args.rows, .warps = simt::KeptMemory::kMostWarps, .shared_bytes = simt::KeptMemory::kBytes});
+  const int warps = std::min(args.parts, simt::KeptMemory::kMostWarps);
+  launcher.launch(KernelName::kFindLargest, args,
+                  {.blocks = args.rows * ((args.parts + warps - 1) / warps),
+                   .warps = warps,
+                   .shared_bytes = simt::KeptMemory::kBytes});
   return args;
 }
 
 void DeviceChooser::choose(Launcher& launcher, const Logits& logits) {
   const simt::ChoiceArgs args = prepare(launcher, logits);
   launcher.launch_items(KernelName::kRaceTokens, args, logits.rows * parts_);
-  launcher.launch_items(KernelName::kChooseTokens, args, logits.rows);
 }
 
 }  // namespace outrider

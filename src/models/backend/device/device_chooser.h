@@ -62,7 +62,7 @@ class DeviceChooser {
   DeviceNumbers<float> largest_;
   DeviceNumbers<int> largest_tokens_, kept_, kept_tokens_;
   DeviceNumbers<double> kept_weights_, totals_, times_;
-  DeviceNumbers<int> firsts_, chosen_;
+  DeviceNumbers<int> firsts_, arrivals_, chosen_;
 };
 
 }  // namespace outrider

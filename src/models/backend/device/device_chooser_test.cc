@@ -136,17 +136,17 @@ TEST(DeviceChooser, LargeVocabularies) {
 TEST(DeviceChooser, WarpsOfABlockDoNotRace) {
   EmulatedDevice device({.seed = 3, .checks_races = true});
   RandomSource random{.engine = std::mt19937_64(3)};
-  for (int turn = 0; turn < 10; ++turn) expect_same_tokens(device, random_problem(random, 8, 600, 600));
+  for (int turn = 0; turn < 10; ++turn) expect_same_tokens(device, random_problem(random, 8, 2100, 2100));
 }
 
 TEST(DeviceChooserDeathTest, AMissingBarrierIsFound) {
   RandomSource random{.engine = std::mt19937_64(4)};
-  Problem problem = random_problem(random, 1, 600, 600);
+  Problem problem = random_problem(random, 1, 2100, 2100);
   problem.sampling[0].temperature = 1.0;
   problem.sampling[0].top_k = 40;
-  for (int barrier = 0; barrier < 3; ++barrier) {
+  for (int barrier = 1; barrier < 5; ++barrier) {
     EmulatedDevice device({.checks_races = true, .skipped_barrier = barrier});
-    EXPECT_DEATH(chosen_there(device, problem), "device kernel KeepLikeliest: race") << barrier;
+    EXPECT_DEATH(chosen_there(device, problem), "device kernel FindLargest: race") << barrier;
   }
 }
 

@@ -11,6 +11,29 @@ constexpr int64_t kFewRows = 16;
 
 int64_t panels_of(int64_t features) { return (features + simt::kPanelFeatures - 1) / simt::kPanelFeatures; }
 
+// The kernel for a form of grouped codes, of which `first` is the first one.
+KernelName kernel_of_form(KernelName first, WeightForm form) {
+  return static_cast<KernelName>(static_cast<int>(first) + static_cast<int>(form));
+}
+
+LaunchShape shape_of_few_rows(int64_t features, int padded) {
+  return {.blocks = static_cast<int>(panels_of(features)) * (padded / simt::kTileRows),
+          .warps = simt::CodeRing::kMostWarps,
+          .shared_bytes = simt::FewRowsMemory::kBytes};
+}
+
+bool has_grouped_codes(WeightForm form) { return form < WeightForm::kChannels; }
+
+simt::ActivationArgs activation_args(const LayerBackend::Activate& args, const simt::InputCodes& packed) {
+  const int64_t numbers = args.rows * args.dim;
+  return {.x = rows_at<const float>(args.x, args.is_gated ? 2 * numbers : numbers),
+          .y = rows_at<float>(args.y, numbers),
+          .rows = static_cast<int>(args.rows),
+          .dim = static_cast<int>(args.dim),
+          .is_gated = args.is_gated ? 1 : 0,
+          .packed = packed};
+}
+
 // Whether a row is one part, and rows lie side by side.
 bool are_whole_rows(const simt::NormParts& of) {
   return of.parts == 1 && of.x_stride == of.dim && of.y_stride == of.dim;
@@ -22,9 +45,7 @@ DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool, 
     : launcher_(device),
       exchange_(exchange),
       weights_(device, pool, profile),
-      codes_(device),
-      scales_(device),
-      sums_(device),
+      packed_{PackedInputs(device), PackedInputs(device)},
       packing_(launcher_),
       copied_(device),
       cut_inputs_(device),
@@ -60,23 +81,32 @@ simt::Rows<int> DeviceOps::integers_in(DeviceBuffer& scratch, int64_t count) {
   return rows_of<int>(scratch);
 }
 
+simt::Rows<int> DeviceOps::arrivals(int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(int));
+  if (bytes > arrivals_.bytes()) {
+    reserve(arrivals_, bytes);
+    device().fill(arrivals_.address(), std::byte{0}, bytes);
+  }
+  return rows_of<int>(arrivals_);
+}
+
+simt::GroupedProductArgs DeviceOps::grouped_args(const Product& product, const simt::GroupedInputs& x) const {
+  return {.weights = product.matrix.grouped,
+          .x = x,
+          .y = rows_at<float>(product.y, product.y_count),
+          .y_stride = static_cast<int>(product.y_stride)};
+}
+
 void DeviceOps::multiply_groups(const Product& product) {
   const PackingMemory::Inputs inputs{product.x, product.rows, product.part.k};
   const simt::GroupedInputs x = pack_groups(inputs);
-  const simt::GroupedProductArgs args{.weights = product.matrix.grouped,
-                                      .x = x,
-                                      .y = rows_at<float>(product.y, product.y_count),
-                                      .y_stride = static_cast<int>(product.y_stride)};
-  const int form = static_cast<int>(product.matrix.form);
-  const auto panels = static_cast<int>(panels_of(product.part.n));
+  const simt::GroupedProductArgs args = grouped_args(product, x);
   if (product.rows <= kFewRows) {
-    launch(static_cast<KernelName>(static_cast<int>(KernelName::kFewRowsCentredNibbles) + form), args,
-           {.blocks = panels * (x.padded / simt::kTileRows),
-            .warps = simt::CodeRing::kMostWarps,
-            .shared_bytes = simt::FewRowsMemory::kBytes});
+    launch(kernel_of_form(KernelName::kFewRowsCentredNibbles, product.matrix.form), args,
+           shape_of_few_rows(product.part.n, x.padded));
   } else {
-    launch_items(static_cast<KernelName>(static_cast<int>(KernelName::kManyRowsCentredNibbles) + form), args,
-                 int64_t{panels} * ((x.padded + simt::kManyRows - 1) / simt::kManyRows));
+    launch_items(kernel_of_form(KernelName::kManyRowsCentredNibbles, product.matrix.form), args,
+                 panels_of(product.part.n) * ((x.padded + simt::kManyRows - 1) / simt::kManyRows));
   }
   keep_packed(inputs, product.y, product.y_count);
 }
@@ -232,18 +262,40 @@ void DeviceOps::normalize(const NormOfParts& args) {
 
 void DeviceOps::activate(const LayerBackend::Activate& args) {
   if (args.rows == 0) return;
-  const int64_t numbers = args.rows * args.dim;
   const simt::InputCodes packed = codes_for_products(args.rows, args.dim);
   const auto kernel =
       static_cast<KernelName>(static_cast<int>(KernelName::kSilu) + static_cast<int>(args.activation));
-  launch_rows(kernel,
-              simt::ActivationArgs{.x = rows_at<const float>(args.x, args.is_gated ? 2 * numbers : numbers),
-                                   .y = rows_at<float>(args.y, numbers),
-                                   .rows = static_cast<int>(args.rows),
-                                   .dim = static_cast<int>(args.dim),
-                                   .is_gated = args.is_gated ? 1 : 0,
-                                   .packed = packed},
-              packed.is_null() ? args.rows : packed.padded, args.dim);
+  launch_rows(kernel, activation_args(args, packed), packed.is_null() ? args.rows : packed.padded, args.dim);
+  if (!packed.is_null()) packing_.remember({args.y, args.rows, args.dim});
+}
+
+bool DeviceOps::activates_with(const Projection& projection, const LayerBackend::Activate& args) {
+  if (args.rows == 0 || args.rows > kFewRows || args.dim % simt::kChunk != 0) return false;
+  if (projection.parts.size() != 1 || !projection.bias.empty()) return false;
+  if (!projection.cut.inputs.empty() || !projection.cut.outputs.empty()) return false;
+  const PackedMatrix& part = projection.parts.front();
+  return part.n == args.dim * (args.is_gated ? 2 : 1) && has_grouped_codes(weights_.matrix(part).form);
+}
+
+void DeviceOps::project_and_activate(const Projection& projection, FloatAddress x,
+                                     const LayerBackend::Activate& args) {
+  const PackedMatrix& part = projection.parts.front();
+  const Product product{.matrix = weights_.matrix(part),
+                        .part = part,
+                        .x = x,
+                        .y = args.x,
+                        .rows = args.rows,
+                        .y_stride = part.n,
+                        .y_count = args.rows * part.n};
+  const simt::Rows<int> counters = arrivals(kFewRows / simt::kTileRows * (args.dim / simt::kChunk));
+  const simt::GroupedInputs inputs = pack_groups({x, args.rows, part.k});
+  const simt::InputCodes packed = codes_for_products(args.rows, args.dim);
+  launch(kernel_of_form(KernelName::kActivatedFewRowsCentredNibbles, product.matrix.form),
+         simt::ActivatedProductArgs{.product = grouped_args(product, inputs),
+                                    .activation = activation_args(args, packed),
+                                    .function = static_cast<int>(args.activation),
+                                    .arrivals = counters},
+         shape_of_few_rows(part.n, inputs.padded));
   if (!packed.is_null()) packing_.remember({args.y, args.rows, args.dim});
 }
 

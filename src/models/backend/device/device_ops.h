@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -160,6 +161,10 @@ class DeviceOps {
   };
   void normalize(const NormOfParts& args);
   void activate(const LayerBackend::Activate& args);
+  // Whether the projection and its activation are one launch.
+  bool activates_with(const Projection& projection, const LayerBackend::Activate& args);
+  // Precondition: activates_with().
+  void project_and_activate(const Projection& projection, FloatAddress x, const LayerBackend::Activate& args);
   void softcap(FloatAddress x, int64_t count, float cap);
   // x[rows, dim] += y, and the like; see ElementwiseArgs.
   struct Elementwise {
@@ -195,7 +200,9 @@ class DeviceOps {
   void copy_recorded(const LayerBackend::RowCopy& copy);
   void copy_listed(const LayerBackend::RowCopy& copy, simt::Rows<const int> list, int64_t reached);
 
-  // Room for the codes of inputs, whose launch follows.
+  // Counters for arrive(), which are 0.
+  simt::Rows<int> arrivals(int64_t count);
+  // Room for the codes of inputs, whose launch follows. The launch may read the codes that were packed last.
   simt::InputCodes room_for_codes(int64_t rows, int64_t k);
   // Room for rows that products of k inputs may read; null where there are no such products. Kernels that
   // make rows take it, and packing_ remembers the rows after their launch.
@@ -207,6 +214,7 @@ class DeviceOps {
   simt::ChannelInputs pack_channels(FloatAddress x, int64_t rows, int64_t k);
   simt::TensorInputs pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel);
   void multiply_groups(const Product& product);
+  simt::GroupedProductArgs grouped_args(const Product& product, const simt::GroupedInputs& x) const;
   void multiply_channels(const Product& product, const simt::ChannelInputs& x);
   void multiply_tensor(const Product& product);
   void normalize_rows(const NormOfParts& args);
@@ -260,8 +268,7 @@ class DeviceOps {
   int64_t rows_together(const AttentionShape& shape, int64_t rows, int64_t chunks) const;
   simt::ChunkSums chunk_sums(int64_t heads, int64_t head_dim);
   template <typename Cached>
-  void attend_together(KernelName kernel, const simt::AttentionArgs<Cached>& args, const simt::Rows<float>& y,
-                       int64_t chunks, const simt::InputCodes& packed);
+  void launch_attention(KernelName kernel, const simt::AttentionArgs<Cached>& args, int64_t chunks);
   template <typename Cached>
   void attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
                      FloatAddress y, KernelName kernel);
@@ -274,10 +281,16 @@ class DeviceOps {
   DeviceWeights weights_;
   SharedObjects shared_;
   std::map<const void*, DeviceNumbers<float>> of_positions_;
-  DeviceBuffer codes_, scales_, sums_;               // of packed inputs
+  struct PackedInputs {
+    explicit PackedInputs(Device& device) : codes(device), scales(device), sums(device) {}
+    DeviceBuffer codes, scales, sums;
+  };
+  std::array<PackedInputs, 2> packed_;  // in turn: a launch may read one and write the other
+  size_t last_packed_ = 0;
   PackingMemory packing_;                            // of their rows
   DeviceBuffer copied_;                              // rows on their way within one place
   DeviceBuffer placed_factors_{launcher_.device()};  // of queries
+  DeviceBuffer arrivals_{launcher_.device()};
   DeviceBuffer chunk_softmax_{launcher_.device()}, chunk_sums_{launcher_.device()};  // of attention
   DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
   DeviceBuffer cut_outputs_;            // [rows, n] of this shard

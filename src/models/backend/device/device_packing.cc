@@ -7,14 +7,16 @@ namespace outrider {
 
 simt::InputCodes DeviceOps::room_for_codes(int64_t rows, int64_t k) {
   packing_.forget();
+  last_packed_ = 1 - last_packed_;
+  auto& [codes, scales, sums] = packed_[last_packed_];
   const int padded = padded_rows(rows);
   const int64_t groups = padded * (k / simt::kChunk);
-  reserve(codes_, padded * k);
-  reserve(scales_, groups * static_cast<int64_t>(sizeof(float)));
-  reserve(sums_, 2 * groups * static_cast<int64_t>(sizeof(int)));
-  return {.codes = rows_of<int8_t>(codes_),
-          .scales = rows_of<float>(scales_),
-          .sums = rows_of<int>(sums_),
+  reserve(codes, padded * k);
+  reserve(scales, groups * static_cast<int64_t>(sizeof(float)));
+  reserve(sums, 2 * groups * static_cast<int64_t>(sizeof(int)));
+  return {.codes = rows_of<int8_t>(codes),
+          .scales = rows_of<float>(scales),
+          .sums = rows_of<int>(sums),
           .padded = padded};
 }
 
@@ -34,9 +36,10 @@ simt::GroupedInputs DeviceOps::pack_groups(const PackingMemory::Inputs& inputs) 
                 packed.padded, k);
     packing_.remember(inputs);
   }
-  return {.codes = rows_of<const int>(codes_),
-          .scales = rows_of<const float>(scales_),
-          .sums = rows_of<const int>(sums_),
+  const PackedInputs& packed = packed_[last_packed_];
+  return {.codes = rows_of<const int>(packed.codes),
+          .scales = rows_of<const float>(packed.scales),
+          .sums = rows_of<const int>(packed.sums),
           .rows = static_cast<int>(rows),
           .padded = padded_rows(rows)};
 }
@@ -50,18 +53,19 @@ void DeviceOps::keep_packed(const PackingMemory::Inputs& inputs, FloatAddress y,
 simt::ChannelInputs DeviceOps::pack_channels(FloatAddress x, int64_t rows, int64_t k) {
   packing_.forget();
   const int padded = padded_rows(rows);
-  reserve(codes_, padded * ((k + simt::kChunk - 1) / simt::kChunk * simt::kChunk));
-  reserve(scales_, padded * static_cast<int64_t>(sizeof(float)));
+  PackedInputs& packed = packed_[last_packed_];
+  reserve(packed.codes, padded * ((k + simt::kChunk - 1) / simt::kChunk * simt::kChunk));
+  reserve(packed.scales, padded * static_cast<int64_t>(sizeof(float)));
   launch_items(KernelName::kPackChannelInputs,
                simt::PackChannelInputsArgs{.x = rows_at<const float>(x, rows * k),
-                                           .codes = rows_of<int8_t>(codes_),
-                                           .scales = rows_of<float>(scales_),
+                                           .codes = rows_of<int8_t>(packed.codes),
+                                           .scales = rows_of<float>(packed.scales),
                                            .rows = static_cast<int>(rows),
                                            .padded = padded,
                                            .k = static_cast<int>(k)},
                padded);
-  return {.codes = rows_of<const int>(codes_),
-          .scales = rows_of<const float>(scales_),
+  return {.codes = rows_of<const int>(packed.codes),
+          .scales = rows_of<const float>(packed.scales),
           .rows = static_cast<int>(rows),
           .padded = padded};
 }
@@ -69,16 +73,17 @@ simt::ChannelInputs DeviceOps::pack_channels(FloatAddress x, int64_t rows, int64
 simt::TensorInputs DeviceOps::pack_tensor(FloatAddress x, int64_t rows, int64_t k, KernelName kernel) {
   packing_.forget();
   const int padded = padded_rows(rows);
+  DeviceBuffer& words = packed_[last_packed_].codes;
   const int64_t tiles = (k + simt::kTileInputs - 1) / simt::kTileInputs;
-  reserve(codes_, tiles * padded * simt::kTileRowWords * int64_t{sizeof(int)});
+  reserve(words, tiles * padded * simt::kTileRowWords * int64_t{sizeof(int)});
   launch_items(kernel,
                simt::PackTensorInputsArgs{.x = rows_at<const float>(x, rows * k),
-                                          .words = rows_of<int>(codes_),
+                                          .words = rows_of<int>(words),
                                           .rows = static_cast<int>(rows),
                                           .padded = padded,
                                           .k = static_cast<int>(k)},
                tiles * padded / 4);
-  return {.words = rows_of<const int>(codes_), .rows = static_cast<int>(rows), .padded = padded};
+  return {.words = rows_of<const int>(words), .rows = static_cast<int>(rows), .padded = padded};
 }
 
 }  // namespace outrider

@@ -202,9 +202,9 @@ TEST(PackedPasses, NoLaunchPacksOnly) {
     for (const auto& [kernel, count] : launches) sum += kernel.starts_with(begin) ? count : 0;
     return sum;
   };
-  for (const char* kernel : {"RotateAndStore", "Attention", "MergeChunks", "Silu"})
+  for (const char* kernel : {"RotateAndStore", "Attention", "ActivatedFewRows"})
     EXPECT_EQ(of(kernel), launches["layers"]) << kernel;
-  EXPECT_EQ(of("FewRows"), 4 * launches["layers"] + 1);
+  EXPECT_EQ(of("FewRows"), 3 * launches["layers"] + 1);
   EXPECT_EQ(launches["NormRows"], 2 * launches["layers"] + 1);
   EXPECT_EQ(launches["RmsNorm"], 0);
 }

@@ -176,6 +176,15 @@ void SplitBackend::activate(const Activate& args) {
   at->activate(placed);
 }
 
+void SplitBackend::project_and_activate(const Projection& projection, FloatAddress x, const Activate& args) {
+  const Side at = side_of(&projection);
+  const FloatAddress input = at.read(x, args.rows * projection.k);
+  Activate placed = args;
+  placed.x = at.write(args.x, args.rows * projection.n);
+  placed.y = at.write(args.y, args.rows * args.dim);
+  at->project_and_activate(projection, input, placed);
+}
+
 void SplitBackend::add(FloatAddress y, FloatAddress x, int64_t count) {
   const Side at = side_of(x, count);
   const FloatAddress added = at.read(y, count);

@@ -63,6 +63,7 @@ class SplitBackend final : public LayerBackend {
   void add_and_normalize(const AddAndNormalize& args) override;
   void normalize_parts(FloatAddress x, std::span<const Norm> parts, FloatAddress y, int64_t rows) override;
   void activate(const Activate& args) override;
+  void project_and_activate(const Projection& projection, FloatAddress x, const Activate& args) override;
   void add(FloatAddress y, FloatAddress x, int64_t count) override;
   void scale(float factor, FloatAddress x, int64_t count) override;
   void gate(FloatAddress gates, FloatAddress x, int64_t count) override;

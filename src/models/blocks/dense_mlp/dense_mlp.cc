@@ -25,15 +25,14 @@ class DenseMlp final : public Block {
 };
 
 void DenseMlp::run(BlockPass& pass, const BlockRows& rows) const {
-  LayerBackend& backend = pass.backend();
   const FloatAddress gate_up = pass.scratch(0), gated = pass.scratch(1);
-  pass.project(weights_.gate_up, rows.input, gate_up);
-  backend.activate({.x = gate_up,
-                    .y = gated,
-                    .rows = pass.rows(),
-                    .dim = weights_.gate_up.n / (traits_.is_gated ? 2 : 1),
-                    .activation = traits_.activation,
-                    .is_gated = traits_.is_gated});
+  pass.project_and_activate(weights_.gate_up, rows.input,
+                            {.x = gate_up,
+                             .y = gated,
+                             .rows = pass.rows(),
+                             .dim = weights_.gate_up.n / (traits_.is_gated ? 2 : 1),
+                             .activation = traits_.activation,
+                             .is_gated = traits_.is_gated});
   pass.project(weights_.down, gated, rows.output);
 }
 

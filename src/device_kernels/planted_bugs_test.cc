@@ -12,7 +12,8 @@
 // - a page of a neighbour: PlantedAttention.PageOfANeighbour
 // - a wrong order of chunks: PlantedAttention.WrongOrderOfChunks
 // - a chunk of an earlier launch: PlantedAttention.StaleChunk
-// - an arrival that is counted too early: PlantedAttention.StaleChunk, ActivatedProducts.AnEarlyArrivalIsFound
+// - an arrival that is counted too early: PlantedAttention.StaleChunk,
+// ActivatedProducts.AnEarlyArrivalIsFound
 // - a position off by one: PlantedRope.PositionOffByOne, PlantedAttention.LengthOffByOne
 // - a sibling for a parent: PlantedStates.SiblingForAParent
 // - the matrix of a neighbour: PlantedStack.MatrixOfANeighbour

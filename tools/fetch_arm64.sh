@@ -4,7 +4,7 @@
 # build/arm64-packages/files.tsv says which package each library is from. Usage: tools/fetch_arm64.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-PACKAGES=(libc6-dev libstdc++-12-dev nlohmann-json3-dev libsimdjson-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
+PACKAGES=(libc6-dev libstdc++-12-dev nlohmann-json3-dev libsimdjson-dev zlib1g-dev libxxhash-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
   libfmt-dev libpcre2-dev libutf8proc-dev libgtest-dev libgmock-dev libboost1.81-dev libssl-dev libcurl4-openssl-dev
   libedit-dev liburing-dev libjs-marked libjs-katex node-prismjs libpython3.11-dev)
 folder=$PWD/build/arm64-packages

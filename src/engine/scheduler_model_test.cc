@@ -82,11 +82,17 @@ class RandomRestorer final : public PrefixRestorer {
       pages_ = cache_.open_pages({}, 0);
     }
     if (current_ != sequence.id()) return false;
-    const std::vector<float> entries(static_cast<size_t>(cache_.shape().page_bytes()) / sizeof(float));
-    std::vector<TokenId> tokens(static_cast<size_t>(cache_.shape().page_size));
+    const int page_size = cache_.shape().page_size;
+    std::vector<TokenId> tokens(static_cast<size_t>(page_size));
     for (TokenId& token : tokens) token = static_cast<TokenId>(random_() % 1000);
-    if (cache_.available_pages() == 0) return false;
-    cache_.adopt(pages_, tokens, std::as_bytes(std::span(entries)).data());
+    // Some pages are reserved before they are adopted, and some are never adopted.
+    for (const int32_t page : cache_.reserve_pages(pages_, random_() % 3)) {
+      cache_.storage().clear(page * page_size, page_size);
+      ++reserved_;
+    }
+    if (reserved_ == 0) return false;
+    --reserved_;
+    cache_.adopt(pages_, tokens);
     return random_() % 2 == 0;
   }
   void release(RequestId id) override {
@@ -94,10 +100,12 @@ class RandomRestorer final : public PrefixRestorer {
   }
   bool release() override {
     pages_ = {};
+    reserved_ = 0;
     return std::exchange(current_, 0) != 0;
   }
 
  private:
+  int reserved_ = 0;
   KvCache& cache_;
   std::mt19937 random_;
   RequestId current_ = 0;

@@ -184,15 +184,26 @@ KvSequence KvCache::open_pages(std::span<const TokenId> tokens, uint64_t scope) 
   return sequence;
 }
 
-int32_t KvCache::adopt(KvSequence& sequence, std::span<const TokenId> tokens, const std::byte* entries) {
+std::vector<int32_t> KvCache::reserve_pages(KvSequence& sequence, int64_t count) {
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.state_ == KvSequence::kNoState && sequence.staged_ == 0);
-  OUTRIDER_CHECK(sequence.length() % shape_.page_size == 0 && std::ssize(tokens) == shape_.page_size);
-  const int32_t page = take_page();
-  storage_->load(int64_t{page} * shape_.page_size, shape_.page_size, entries);
-  sequence.pages_.push_back(page);
+  OUTRIDER_CHECK(sequence.length() % shape_.page_size == 0);
+  std::vector<int32_t> pages;
+  pages.reserve(static_cast<size_t>(count));
+  sequence.pages_.reserve(sequence.pages_.size() + static_cast<size_t>(count));
+  while (std::ssize(pages) < count && available_pages() > 0) {
+    pages.push_back(take_page());
+    sequence.pages_.push_back(pages.back());
+    ++sequence.reserved_;
+  }
+  return pages;
+}
+
+int32_t KvCache::adopt(KvSequence& sequence, std::span<const TokenId> tokens) {
+  OUTRIDER_CHECK(sequence.cache_ == this && sequence.reserved_ > 0 && std::ssize(tokens) == shape_.page_size);
   sequence.tokens_.insert(sequence.tokens_.end(), tokens.begin(), tokens.end());
+  --sequence.reserved_;
   publish_full_pages(sequence);
-  return sequence.pages_.back();
+  return sequence.pages_[sequence.prefixes_.size() - 1];
 }
 
 KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
@@ -452,6 +463,7 @@ void KvCache::finish(KvSequence& sequence) {
 void KvCache::close(KvSequence& sequence) {
   OUTRIDER_CHECK(sequence.staged_ == 0);
   release_pages(sequence, 0);
+  sequence.reserved_ = 0;
   if (sequence.state_ != KvSequence::kNoState) states_.release(std::exchange(sequence.state_, -1));
   std::erase(sequences_, &sequence);
   sequence.cache_ = nullptr;

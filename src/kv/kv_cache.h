@@ -88,7 +88,8 @@ class KvSequence {
   std::vector<PrefixId> prefixes_;  // one per full page of committed tokens: the prefix that it ends
   uint64_t scope_ = 0;
   std::vector<ScaledAdapter> adapters_;
-  int staged_ = 0;  // entries staged by the open transaction
+  int staged_ = 0;        // entries staged by the open transaction
+  int64_t reserved_ = 0;  // last pages, without entries yet (KvCache::reserve_pages)
   int32_t state_ = kNoState;
   int32_t kept_updates_ = 0;
   int32_t branch_ = 0;
@@ -162,9 +163,11 @@ class KvCache {
   // A sequence of all full cached pages that begin `tokens`, without a state: it only holds the pages, and
   // adopt() makes it longer.
   KvSequence open_pages(std::span<const TokenId> tokens, uint64_t scope);
-  // Appends a page whose entries come from elsewhere, as KvStorage::save() has copied them, and makes it
-  // findable. Returns the page. Precondition: the sequence is of open_pages(), and a page is available.
-  int32_t adopt(KvSequence& sequence, std::span<const TokenId> tokens, const std::byte* entries);
+  // Gives a sequence of open_pages() up to `count` pages whose entries come from elsewhere: KvStorage::load()
+  // may write them until adopt() takes them. Returns the pages, fewer where fewer are available.
+  std::vector<int32_t> reserve_pages(KvSequence& sequence, int64_t count);
+  // Makes the first page of reserve_pages() that is left findable. Returns the page.
+  int32_t adopt(KvSequence& sequence, std::span<const TokenId> tokens);
   // Makes the cached pages that begin `tokens` no longer findable, but for those that sequences use.
   void forget(std::span<const TokenId> tokens, uint64_t scope);
   // The pages that begin `tokens`, and how many of them open() can go on from.

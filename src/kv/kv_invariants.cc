@@ -19,9 +19,8 @@ Error broken(const std::string& what, int64_t expected, int64_t found) {
 Status KvCache::check_sequence(const KvSequence& sequence) const {
   const int64_t length = sequence.length();
   const auto held = static_cast<int64_t>(sequence.pages_.size());
-  if (held != pages_for(length + sequence.staged_)) {
-    return broken("pages of a sequence", pages_for(length + sequence.staged_), held);
-  }
+  const int64_t expected = pages_for(length + sequence.staged_) + sequence.reserved_;
+  if (held != expected) return broken("pages of a sequence", expected, held);
   if (static_cast<int64_t>(sequence.prefixes_.size()) != length / shape_.page_size) {
     return broken("full pages of a sequence", length / shape_.page_size,
                   static_cast<int64_t>(sequence.prefixes_.size()));

@@ -86,6 +86,8 @@ class KvStorage {
   // where these are the values: out of the storage, and into it.
   virtual void save(int64_t first_slot, int64_t count, std::byte* to) const = 0;
   virtual void load(int64_t first_slot, int64_t count, const std::byte* from) = 0;
+  // Whether other threads may load slots that nobody else reads or writes.
+  virtual bool loads_on_any_thread() const { return false; }
 
   virtual StateStorage& states() = 0;
 };
@@ -119,6 +121,7 @@ class HostPages final : public KvStorage {
   void read(const KvRow& row, float* out, int64_t stride) const override;
   void save(int64_t first_slot, int64_t count, std::byte* to) const override;
   void load(int64_t first_slot, int64_t count, const std::byte* from) override;
+  bool loads_on_any_thread() const override { return true; }
   HostStates& states() override { return states_; }
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each

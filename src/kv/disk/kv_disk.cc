@@ -2,6 +2,7 @@
 #include "kv/disk/kv_disk.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kMostPages = 256;  // of a run
-constexpr int64_t kReadAhead = 8;    // runs
+constexpr size_t kLoaders = 4;       // threads that load runs: some wait for the disk
 
 int64_t pages_of_run(const KvShape& shape, int64_t run_bytes) {
   return std::clamp<int64_t>(run_bytes / std::max<int64_t>(shape.page_bytes(), 1), 1, kMostPages);
@@ -225,89 +226,119 @@ bool KvDisk::has_more(std::span<const TokenId> tokens, uint64_t scope) const {
 }
 
 bool KvDisk::restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope, double limit_ms) {
+  const double until = now_ms() + limit_ms;
   if (!restoring_ || restoring_->sequence != sequence) {
     release();
     if (!has_more(tokens, scope)) return false;
     begin(sequence, tokens, scope);
   }
-  for (const double until = now_ms() + limit_ms; restore_page();) {
-    if (now_ms() >= until) return true;
+  while (!restoring_->runs.empty()) {
+    if (waits_until(until)) return true;
+    take_run();
   }
+  restore_state();
   return false;
 }
 
 void KvDisk::begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) {
-  restoring_ = Restoring{};
+  restoring_.emplace();
   restoring_->sequence = sequence;
   restoring_->tokens.assign(tokens.begin(), tokens.end());
   restoring_->pages = cache_.open_pages(tokens, scope);
   restoring_->found = find(tokens, scope);
-  const std::vector<RunId>& runs = restoring_->found.runs;
-  const auto first = std::ssize(restoring_->pages.pages()) / run_pages_;
-  for (int64_t number = first; number < std::min(first + kReadAhead, std::ssize(runs)); ++number)
-    folder_.prepare_to_open(runs[static_cast<size_t>(number)]);
+  restoring_->next = std::ssize(restoring_->pages.pages());
+  while (restoring_->runs.size() < kLoaders && restoring_->next < restoring_->found.pages) {
+    const int64_t before = restoring_->next;
+    load_next();
+    if (restoring_->next == before) return;
+  }
 }
 
-// Loads a run on a thread, if there is such a run. `memory` of an earlier run is used again: new memory would
-// be cleared first.
-void KvDisk::load_ahead(int64_t number, std::vector<std::byte> memory) {
-  const std::vector<RunId>& runs = restoring_->found.runs;
-  if (number >= std::ssize(runs)) return;
-  if (number + kReadAhead < std::ssize(runs))
-    folder_.prepare_to_open(runs[static_cast<size_t>(number + kReadAhead)]);
+// Lets a thread load the pages that come next, to the end of their run, as far as there is room.
+void KvDisk::load_next() {
+  Restoring& restoring = *restoring_;
+  const std::vector<RunId>& runs = restoring.found.runs;
+  const int64_t number = restoring.next / run_pages_, first = restoring.next % run_pages_;
+  const int64_t wanted = std::min(restoring.found.pages - restoring.next, run_pages_ - first);
+  if (wanted <= 0) return;
+  RunPages run{.run = runs[static_cast<size_t>(number)],
+               .first = first,
+               .pages = cache_.reserve_pages(restoring.pages, wanted)};
+  if (run.pages.empty()) return;
+  const auto count = std::ssize(run.pages);
+  restoring.next += count;
   // Where there is no thread, it is loaded when it is taken.
-  restoring_->ahead =
-      std::async(std::launch::async | std::launch::deferred,
-                 [this, id = runs[static_cast<size_t>(number)], memory = std::move(memory)]() mutable {
-                   return load(id, std::move(memory));
-                 });
-  restoring_->ahead_number = number;
+  restoring.runs.push_back({.run = runs[static_cast<size_t>(number)],
+                            .pages = count,
+                            .loaded = std::async(std::launch::async | std::launch::deferred,
+                                                 [this, run = std::move(run)] { return load(run); })});
 }
 
-void KvDisk::take_run(int64_t number) {
-  if (restoring_->ahead_number != number) load_ahead(number, {});
-  LoadedRun before = std::exchange(restoring_->run, restoring_->ahead.get());
-  restoring_->run_number = number;
-  load_ahead(number + 1, std::move(before.bytes));
+// Whether the next run is still being loaded at that time.
+bool KvDisk::waits_until(double time_ms) {
+  const std::chrono::duration<double, std::milli> left(std::max(time_ms - now_ms(), 0.0));
+  return restoring_->runs.front().loaded.wait_for(left) == std::future_status::timeout;
 }
 
-KvDisk::LoadedRun KvDisk::load(const RunId& id, std::vector<std::byte> memory) try {
-  LoadedRun loaded{.bytes = std::move(memory)};
-  const std::optional<RunFile> file = folder_.open(id);
-  if (!file) return loaded;
-  folder_.mark_used(id);
+void KvDisk::take_run() {
+  Restoring& restoring = *restoring_;
+  LoadingRun run = std::move(restoring.runs.front());
+  restoring.runs.pop_front();
+  if (adopt(run, run.loaded.get())) return load_next();
+  restoring.runs.clear();  // waits for them
+}
+
+KvDisk::LoadedPages KvDisk::load(const RunPages& run) try {
+  const std::optional<RunFile> file = folder_.open(run.run);
+  if (!file) return {};
+  folder_.mark_used(run.run);
   const auto pages = std::ssize(file->run().tokens) / cache_.shape().page_size;
-  const bool fits = page_bytes_ == 0 || (file->part_bytes() == page_bytes_ && file->part_count() == pages);
-  const auto bytes = static_cast<size_t>(pages * page_bytes_);
-  if (fits && loaded.bytes.size() < bytes) loaded.bytes.resize(bytes);
-  const auto page = [&](int64_t index) {
-    return std::span(loaded.bytes)
-        .subspan(static_cast<size_t>(index * page_bytes_), static_cast<size_t>(page_bytes_));
-  };
-  while (fits && loaded.pages < pages && (page_bytes_ == 0 || file->read(loaded.pages, page(loaded.pages))))
-    ++loaded.pages;
-  if (loaded.pages < pages) folder_.remove_damaged(id);
+  const bool fits = pages >= run.first + std::ssize(run.pages) &&
+                    (page_bytes_ == 0 || (file->part_bytes() == page_bytes_ && file->part_count() == pages));
+  LoadedPages loaded;
+  if (fits) loaded = load_pages(*file, run);
+  if (loaded.count < std::ssize(run.pages)) folder_.remove_damaged(run.run);
   return loaded;
 } catch (const std::bad_alloc&) {
   return {};
 }
 
-// Brings the next page back. False: it was the last one, or cannot be brought back.
-bool KvDisk::restore_page() {
+KvDisk::LoadedPages KvDisk::load_pages(const RunFile& file, const RunPages& run) {
+  const auto count = std::ssize(run.pages);
+  if (page_bytes_ == 0) return {.count = count, .bytes = {}};
+  const bool keeps = !cache_.storage().loads_on_any_thread();
+  LoadedPages loaded;
+  loaded.bytes.resize(static_cast<size_t>(page_bytes_ * (keeps ? count : 1)));
+  for (; loaded.count < count; ++loaded.count) {
+    const std::span<std::byte> bytes =
+        std::span(loaded.bytes)
+            .subspan(static_cast<size_t>(keeps ? loaded.count * page_bytes_ : 0),
+                     static_cast<size_t>(page_bytes_));
+    if (!file.read(run.first + loaded.count, bytes)) break;
+    if (!keeps) put(run.pages[static_cast<size_t>(loaded.count)], bytes.data());
+  }
+  if (!keeps) loaded.bytes.clear();
+  return loaded;
+}
+
+void KvDisk::put(int32_t page, const std::byte* entries) {
+  const int64_t page_size = cache_.shape().page_size;
+  const std::lock_guard lock(putting_);
+  cache_.storage().load(page * page_size, page_size, entries);
+}
+
+// False: not all of its pages are whole.
+bool KvDisk::adopt(const LoadingRun& run, const LoadedPages& loaded) {
   Restoring& restoring = *restoring_;
-  const int64_t number = std::ssize(restoring.pages.pages());
-  if (number >= restoring.found.pages) return restore_state(), false;
-  if (cache_.available_pages() == 0) return false;
-  if (restoring.run_number != number / run_pages_) take_run(number / run_pages_);
-  const int64_t place = number % run_pages_;
-  if (place >= restoring.run.pages) return false;
   const auto page_size = static_cast<size_t>(cache_.shape().page_size);
-  const auto tokens = std::span(restoring.tokens).subspan(static_cast<size_t>(number) * page_size, page_size);
-  const int32_t page =
-      cache_.adopt(restoring.pages, tokens, restoring.run.bytes.data() + place * page_bytes_);
-  saved_[static_cast<size_t>(page)] = {cache_.prefixes().prefix(page),
-                                       restoring.found.runs[static_cast<size_t>(restoring.run_number)]};
-  return true;
+  for (int64_t i = 0; i < loaded.count; ++i) {
+    const auto number = restoring.pages.tokens().size() / page_size;
+    if (!loaded.bytes.empty()) put(restoring.pages.pages()[number], loaded.bytes.data() + i * page_bytes_);
+    const auto tokens = std::span(restoring.tokens).subspan(number * page_size, page_size);
+    const int32_t page = cache_.adopt(restoring.pages, tokens);
+    saved_[static_cast<size_t>(page)] = {cache_.prefixes().prefix(page), run.run};
+  }
+  return loaded.count == run.pages;
 }
 
 void KvDisk::restore_state() {

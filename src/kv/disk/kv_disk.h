@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,20 +69,28 @@ class KvDisk final : public PageWatcher {
     PrefixId prefix = kEmptyPrefix;
     RunId run;
   };
-  // The pages of a run that are whole, up to the first one that is not.
-  struct LoadedRun {
-    std::vector<std::byte> bytes;  // at least [pages, page_bytes_]
+  // Pages of a run, which a thread loads.
+  struct RunPages {
+    RunId run;
+    int64_t first = 0;           // page of the run
+    std::vector<int32_t> pages;  // of the cache, reserved
+  };
+  struct LoadedPages {
+    int64_t count = 0;             // of whole pages, up to the first one that is not
+    std::vector<std::byte> bytes;  // [count, page_bytes_], where they are not in the cache yet
+  };
+  struct LoadingRun {
+    RunId run;
     int64_t pages = 0;
+    std::future<LoadedPages> loaded;
   };
   struct Restoring {
     uint64_t sequence = 0;
     std::vector<TokenId> tokens;
     KvSequence pages;
     RunIndex::Found found;
-    LoadedRun run;  // of the next page
-    int64_t run_number = -1;
-    std::future<LoadedRun> ahead;  // the one after it, which a thread loads meanwhile
-    int64_t ahead_number = -1;
+    int64_t next = 0;             // page that no thread loads yet
+    std::deque<LoadingRun> runs;  // being loaded, in order
   };
 
   bool is_saved(int32_t page) const;
@@ -96,10 +106,13 @@ class KvDisk final : public PageWatcher {
   void collect();
   RunIndex::Found find(std::span<const TokenId> tokens, uint64_t scope) const;
   void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope);
-  void load_ahead(int64_t number, std::vector<std::byte> memory);
-  void take_run(int64_t number);
-  LoadedRun load(const RunId& id, std::vector<std::byte> memory);
-  bool restore_page();
+  void load_next();
+  bool waits_until(double time_ms);
+  void take_run();
+  LoadedPages load(const RunPages& run);
+  LoadedPages load_pages(const RunFile& file, const RunPages& run);
+  void put(int32_t page, const std::byte* entries);
+  bool adopt(const LoadingRun& run, const LoadedPages& loaded);
   void restore_state();
 
   KvCache& cache_;
@@ -111,6 +124,8 @@ class KvDisk final : public PageWatcher {
   std::vector<int32_t> rest_;           // last pages of runs, and pages with states, perhaps not yet saved
   bool is_dirty_ = false;               // pages were published since rest_ was collected
   std::vector<PrefixId> saved_states_;  // of checkpoints
+  // Held while a thread puts a page: two that first write to a large page of memory would both clear it.
+  std::mutex putting_;
   std::optional<Restoring> restoring_;
 };
 

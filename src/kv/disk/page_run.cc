@@ -4,7 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -19,15 +20,15 @@
 namespace outrider {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'O', 'R', 'P', 'A', 'G', 'E', 'S', '1'};
+constexpr std::array<char, 8> kMagic = {'O', 'R', 'P', 'A', 'G', 'E', 'S', '2'};
 constexpr int64_t kAlignment = 64;  // of the first part
 
 // A file begins with it. The identity, the tokens and the checksums follow, zeros up to kAlignment, then the
 // parts. Numbers are stored as this machine has them: another order of bytes is another checksum.
 struct Head {
   std::array<char, 8> magic = kMagic;
-  uint32_t checksum = 0;  // of all up to the parts, itself as 0
-  uint32_t is_state = 0;
+  uint64_t checksum = 0;  // of all up to the parts, itself as 0
+  uint64_t is_state = 0;
   RunId id, before;
   uint64_t scope = 0;
   uint64_t identity_bytes = 0;
@@ -35,19 +36,16 @@ struct Head {
   uint64_t parts = 0;
   uint64_t part_bytes = 0;
 };
-static_assert(sizeof(Head) == 88 && std::is_trivially_copyable_v<Head>);
+static_assert(sizeof(Head) == 96 && std::is_trivially_copyable_v<Head>);
 
-uint32_t checksum_of(std::span<const std::byte> bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-}
+uint64_t checksum_of(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 // Bytes up to the parts; -1: no file is that large.
 int64_t begin_of_parts(const Head& head) {
   constexpr uint64_t kMost = uint64_t{1} << 31;
   if (head.identity_bytes > kMost || head.tokens > kMost || head.parts > kMost) return -1;
   const uint64_t bytes =
-      sizeof(Head) + head.identity_bytes + head.tokens * sizeof(TokenId) + head.parts * sizeof(uint32_t);
+      sizeof(Head) + head.identity_bytes + head.tokens * sizeof(TokenId) + head.parts * sizeof(uint64_t);
   return static_cast<int64_t>(bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -63,14 +61,14 @@ void append(std::string& out, const T* values, size_t count) {
 
 // All of the file up to its parts.
 std::string text_of(const Head& head, std::string_view identity, const PageRun& run,
-                    std::span<const uint32_t> checksums) {
+                    std::span<const uint64_t> checksums) {
   std::string text;
   append(text, &head, 1);
   text += identity;
   append(text, run.tokens.data(), run.tokens.size());
   append(text, checksums.data(), checksums.size());
   text.resize(static_cast<size_t>(begin_of_parts(head)));
-  const uint32_t checksum = checksum_of(std::as_bytes(std::span(text)));
+  const uint64_t checksum = checksum_of(std::as_bytes(std::span(text)));
   std::memcpy(text.data() + offsetof(Head, checksum), &checksum, sizeof(checksum));
   return text;
 }
@@ -94,7 +92,7 @@ bool read_at(int fd, int64_t offset, std::span<std::byte> to) {
 struct Beginning {
   Head head;
   PageRun run;
-  std::vector<uint32_t> checksums;
+  std::vector<uint64_t> checksums;
 };
 
 // `text`: the file up to its parts, of a file of `size` bytes.
@@ -122,7 +120,7 @@ Result<Beginning> parse(const std::filesystem::path& path, std::span<std::byte> 
   std::memcpy(found.run.tokens.data(), at, head.tokens * sizeof(TokenId));
   at += head.tokens * sizeof(TokenId);
   found.checksums.resize(head.parts);
-  std::memcpy(found.checksums.data(), at, head.parts * sizeof(uint32_t));
+  std::memcpy(found.checksums.data(), at, head.parts * sizeof(uint64_t));
   return found;
 }
 
@@ -159,9 +157,9 @@ RunId random_run_id() {
 Status write_run(const std::filesystem::path& path, std::string_view identity, const PageRun& run,
                  const RunParts& parts) {
   const size_t count = parts.part_bytes == 0 ? 0 : parts.bytes.size() / static_cast<size_t>(parts.part_bytes);
-  std::vector<uint32_t> checksums;
+  std::vector<uint64_t> checksums;
   for (size_t i = 0; i < count; ++i) checksums.push_back(checksum_of(part_of(parts, i)));
-  const Head head{.is_state = run.is_state ? 1u : 0u,
+  const Head head{.is_state = run.is_state ? uint64_t{1} : 0,
                   .id = run.id,
                   .before = run.before,
                   .scope = run.scope,
@@ -196,11 +194,6 @@ Result<PageRun> read_run(const std::filesystem::path& path, std::string_view ide
   static_cast<void>(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM));
   OUTRIDER_TRY(Beginning found, read_beginning(file, path, identity));
   return std::move(found.run);
-}
-
-void read_ahead(const std::filesystem::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() >= 0) static_cast<void>(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_WILLNEED));
 }
 
 }  // namespace outrider

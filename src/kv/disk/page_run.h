@@ -62,15 +62,12 @@ class RunFile {
 
   FileDescriptor file_;
   PageRun run_;
-  std::vector<uint32_t> checksums_;
+  std::vector<uint64_t> checksums_;
   int64_t begin_ = 0;  // of the first part
   int64_t part_bytes_ = 0;
 };
 
 // The run of a file, without its parts. Errors: as of RunFile::open().
 Result<PageRun> read_run(const std::filesystem::path& path, std::string_view identity);
-
-// A hint to read the file soon.
-void read_ahead(const std::filesystem::path& path);
 
 }  // namespace outrider

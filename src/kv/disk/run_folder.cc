@@ -231,17 +231,6 @@ std::optional<RunFile> RunFolder::open(const RunId& id) {
   return std::nullopt;
 }
 
-void RunFolder::prepare_to_open(const RunId& id) const {
-  std::filesystem::path path;
-  {
-    const std::lock_guard lock(mutex_);
-    const PageRun* run = index_.find(id);
-    if (run == nullptr || is_queued(id)) return;
-    path = path_of(*run);
-  }
-  read_ahead(path);
-}
-
 void RunFolder::mark_used(const RunId& id) const {
   const std::lock_guard lock(mutex_);
   const PageRun* run = index_.find(id);

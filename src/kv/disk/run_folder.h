@@ -51,7 +51,6 @@ class RunFolder {
 
   // nullopt: it cannot be read. One that is damaged is removed.
   std::optional<RunFile> open(const RunId& id);
-  void prepare_to_open(const RunId& id) const;  // a hint
   // Removes a run with bytes that are not as they were written, and all that follow it.
   void remove_damaged(const RunId& id);
   void mark_used(const RunId& id) const;

@@ -35,8 +35,10 @@ Status adopt_pages(KvCache& cache, const RunFile& file, const std::filesystem::p
   if (!fits) return damaged(path);
   for (int64_t page = std::ssize(pages.pages()); page < count && cache.available_pages() > 0; ++page) {
     if (!buffer.empty() && !file.read(page, buffer)) return damaged(path);
-    cache.adopt(pages, std::span(file.run().tokens).subspan(static_cast<size_t>(page) * page_size, page_size),
-                buffer.data());
+    const int32_t taken = cache.reserve_pages(pages, 1).front();
+    cache.storage().load(taken * cache.shape().page_size, cache.shape().page_size, buffer.data());
+    cache.adopt(pages,
+                std::span(file.run().tokens).subspan(static_cast<size_t>(page) * page_size, page_size));
   }
   return {};
 }

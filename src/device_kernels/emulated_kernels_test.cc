@@ -133,6 +133,7 @@ TEST(EmulatedKernelsTest, ChosenExperts) {
                    simt::ChooseExpertsArgs{.outputs = rows_of(std::as_const(outputs)),
                                            .choice_bias = {},
                                            .scales = {},
+                                           .slots = {},
                                            .values = rows_of(values),
                                            .sums = rows_of(sums),
                                            .experts = rows_of(experts),

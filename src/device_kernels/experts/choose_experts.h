@@ -13,9 +13,10 @@ struct ChooseExpertsArgs {
   Rows<const float> outputs;   // [rows, count], of the router
   Weights<float> choice_bias;  // [count], or null
   Weights<float> scales;       // [count], factors of weights, or null
+  List<int> slots;             // [rows]: a row with -1 is used by nobody and chooses none; null: all are used
   Rows<float> values;          // [rows, count], scratch
   Rows<float> sums;            // [rows, groups], scratch
-  Rows<int> experts;           // [rows, used], best first
+  Rows<int> experts;           // [rows, used], best first; -1: none
   Rows<float> weights;         // [rows, used]
   int rows;
   int count;
@@ -155,6 +156,16 @@ SIMT_PART float weight_divisor(const ChooseExpertsArgs& args, const Rows<const f
   return sum_of_weights_in_order(args, outputs, chosen, args.used, largest);
 }
 
+SIMT void choose_none(const ChooseExpertsArgs& args, int row) {
+  const int64_t begin = static_cast<int64_t>(row) * args.used;
+  for (int first = 0; first < args.used; first += kWarp) {
+    const Ints i = lane_id() + Ints(first);
+    const Bools in = i < Ints(args.used);
+    args.experts.from(begin).store_if(in, i, Ints(-1));
+    args.weights.from(begin).store_if(in, i, Floats(0.0F));
+  }
+}
+
 // A warp takes a row.
 SIMT void choose_experts(const Block& block, const ChooseExpertsArgs& args) {
   const int row = block.index() * block.warps() + block.warp();
@@ -163,6 +174,7 @@ SIMT void choose_experts(const Block& block, const ChooseExpertsArgs& args) {
   const auto outputs = args.outputs.from(static_cast<int64_t>(row) * args.count);
   const auto values = args.values.from(static_cast<int64_t>(row) * args.count);
   const auto experts = args.experts.from(static_cast<int64_t>(row) * args.used);
+  if (!args.slots.is_null() && args.slots.load_one(row) < 0) return choose_none(args, row);
   write_values(args, outputs, values);
   if (args.groups > 1) keep_best_groups(block, args, row, values);
   RankedValue next = {-kLowestValue, -1};

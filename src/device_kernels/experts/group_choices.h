@@ -9,13 +9,13 @@
 namespace outrider::simt {
 
 struct GroupChoicesArgs {
-  Rows<const int> experts;    // [choices]
+  Rows<const int> experts;    // [choices]; -1: none
   Rows<const float> weights;  // [choices]
   Rows<int> counts;           // [expert_count]: choices of each expert
   Rows<int> tiles;            // [tile_count]: the expert of each tile, or -1
   Rows<int> rows;             // [8 * tile_count]: the row of each place, or -1
   Rows<float> place_weights;  // [8 * tile_count], of places with a row
-  Rows<int> places;           // [choices]
+  Rows<int> places;           // [choices]; -1: of no expert
   int choices;
   int used;  // choices of a row
   int expert_count;
@@ -60,13 +60,23 @@ SIMT_PART void fill_tiles(const GroupChoicesArgs& args, int begin, int end, int 
   }
 }
 
-// A warp places the choices of an expert; one more warp takes the tiles that no expert has.
+// Marks what no expert has: tiles from `begin` on, and choices.
+SIMT_PART void place_nothing(const GroupChoicesArgs& args, int begin) {
+  fill_tiles(args, begin, args.tile_count, 0, -1);
+  for (int first = 0; first < args.choices; first += kWarp) {
+    const Ints i = lane_id() + Ints(first);
+    const Bools in = i < Ints(args.choices);
+    args.places.store_if(in && args.experts.load_if(in, i, 0) < Ints(0), i, Ints(-1));
+  }
+}
+
+// A warp places the choices of an expert; one more warp takes what no expert has.
 SIMT void place_choices(const Block& block, const GroupChoicesArgs& args) {
   const int expert = block.index() * block.warps() + block.warp();
   if (expert > args.expert_count) return;
   block.wait_for_previous();
   const int begin = tiles_before(args, expert);
-  if (expert == args.expert_count) return fill_tiles(args, begin, args.tile_count, 0, -1);
+  if (expert == args.expert_count) return place_nothing(args, begin);
   const int count = args.counts.load_one(expert);
   fill_tiles(args, begin, begin + (count + kTileRows - 1) / kTileRows, count, expert);
   int next = begin * kTileRows;
@@ -83,10 +93,10 @@ SIMT void place_choices(const Block& block, const GroupChoicesArgs& args) {
   }
 }
 
-// y[row] = the sum of weight * x[place] over the row's choices, in their order.
+// y[row] = the sum of weight * x[place] over the row's choices, in their order; 0 where it has none.
 struct WeightedSumsArgs {
   Rows<const float> x;        // [places, dim]
-  Rows<const int> places;     // [rows, used]
+  Rows<const int> places;     // [rows, used]; -1: the row has none
   Rows<const float> weights;  // [rows, used], or null: 1
   Rows<float> y;              // [rows, dim]
   int rows;
@@ -103,6 +113,7 @@ SIMT void weighted_sums(const Block& block, const WeightedSumsArgs& args) {
   Floats sum(0.0F);
   for (int choice = 0; choice < args.used; ++choice) {
     const int64_t place = args.places.load_one(first + choice);
+    if (place < 0) break;
     Floats number = args.x.from(place * args.dim).load_if(in, i, 0.0F);
     if (!args.weights.is_null()) number = mul_rn(Floats(args.weights.load_one(first + choice)), number);
     sum = choice == 0 ? number : add_rn(sum, number);

@@ -73,6 +73,10 @@ class DeviceOps {
   // From now on launches go to the end of the list, for these rows; null: they run at once.
   void record(const RecordedRows* rows, DeviceList* list);
   bool records() const { return recorded_ != nullptr; }
+  // The slots of the rows of a recorded pass, -1 where nobody uses a row; null: all of them are used.
+  simt::List<int> slots_of_recorded(int64_t rows) const {
+    return records() && recorded_->slots.count == rows ? recorded_->slots : simt::List<int>{};
+  }
   // Scratch as numbers, of which there become enough.
   FloatAddress numbers_in(DeviceBuffer& scratch, int64_t count);
   simt::Rows<int> integers_in(DeviceBuffer& scratch, int64_t count);

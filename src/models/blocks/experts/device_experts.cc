@@ -67,6 +67,7 @@ void DeviceExperts::choose(const ExpertWeights& layer, const Rows& rows, const L
       simt::ChooseExpertsArgs{.outputs = rows_at<const float>(of_router, outputs),
                               .choice_bias = ops_.weights().numbers(layer.choice_bias),
                               .scales = ops_.weights().numbers(layer.scales),
+                              .slots = ops_.slots_of_recorded(rows.count),
                               .values = rows_at<float>(ops_.numbers_in(values_, outputs), outputs),
                               .sums = rows_at<float>(ops_.numbers_in(sums_, rows.count * traits_.groups),
                                                      rows.count * traits_.groups),

@@ -29,14 +29,16 @@ struct DeviceChoices {
   std::vector<int> experts;
   std::vector<float> weights;
 
+  // slots: of the rows, see ChooseExpertsArgs; empty: all rows choose
   DeviceChoices(const ExpertTraits& traits, const std::vector<float>& outputs, const std::vector<float>& bias,
-                int rows, uint64_t seed)
+                int rows, uint64_t seed, const std::vector<int>& slots = {})
       : experts(static_cast<size_t>(rows * traits.used)), weights(experts.size()) {
     std::vector<float> values(outputs.size()), sums(static_cast<size_t>(rows * traits.groups));
     const simt::ChooseExpertsArgs args{
         .outputs = rows_of(outputs),
         .choice_bias = bias.empty() ? simt::Weights<float>{} : weights_of_test(bias),
         .scales = {},
+        .slots = {slots.empty() ? nullptr : slots.data(), std::ssize(slots)},
         .values = rows_of(values),
         .sums = rows_of(sums),
         .experts = rows_of(experts),
@@ -99,6 +101,43 @@ TEST(DeviceExperts, ChoicesAndWeightsAreThoseOfThisMachine) {
   EXPECT_EQ(comparison.differing(), 0);
 }
 
+// Rows of a list that nobody uses choose no expert, and other rows choose what they would without them.
+TEST(DeviceExperts, UnusedRowsChooseNone) {
+  const ExpertTraits traits{.count = 64, .used = 8, .weights = RouterWeights::kSoftmaxOfChosen};
+  constexpr int kRows = 5, kUsed = 8;
+  std::mt19937_64 engine(1);
+  const std::vector<float> outputs = router_outputs(kRows * traits.count, engine);
+  const DeviceChoices all(traits, outputs, {}, kRows, 2);
+  const DeviceChoices some(traits, outputs, {}, kRows, 3, {7, -1, 0, -1, 5});
+  for (size_t i = 0; i < all.experts.size(); ++i) {
+    const bool is_used = i / kUsed % 2 == 0;
+    EXPECT_EQ(some.experts[i], is_used ? all.experts[i] : -1) << i;
+    if (is_used) {
+      EXPECT_EQ(some.weights[i], all.weights[i]) << i;
+    }
+  }
+}
+
+TEST(DeviceExperts, RowsWithoutPlacesAreZeros) {
+  constexpr int kDim = 40;
+  const Floats x = random_floats(4 * kDim, 1), weights = {0.5F, 2.0F, 0.0F, 0.0F};
+  const std::vector<int> places = {3, 1, -1, -1};
+  Floats y(2 * kDim, std::nanf(""));
+  run_kernel(KernelName::kWeightedSums,
+             simt::WeightedSumsArgs{.x = rows_of(x),
+                                    .places = rows_of(places),
+                                    .weights = rows_of(weights),
+                                    .y = rows_of(y),
+                                    .rows = 2,
+                                    .used = 2,
+                                    .dim = kDim},
+             {.blocks = 4, .warps = 1}, 1);
+  for (size_t i = 0; i < kDim; ++i) {
+    EXPECT_EQ(y[i], 0.5F * x[3 * kDim + i] + 2.0F * x[kDim + i]);
+    EXPECT_EQ(y[kDim + i], 0.0F);
+  }
+}
+
 // The lists of a device keep every choice at a place of its expert's tiles.
 void expect_places(int rows, int used, int experts, uint64_t seed) {
   SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(used) + " of " + std::to_string(experts));
@@ -107,9 +146,11 @@ void expect_places(int rows, int used, int experts, uint64_t seed) {
   std::vector<int> chosen, counts(static_cast<size_t>(experts)), tiles(static_cast<size_t>(tile_count), 77);
   std::vector<int> place_rows(static_cast<size_t>(tile_count * 8), 77), places(static_cast<size_t>(choices));
   std::vector<float> place_weights(place_rows.size());
-  for (int i = 0; i < choices; ++i)
-    chosen.push_back(
-        static_cast<int>(engine() % static_cast<uint64_t>(seed % 2 == 0 ? experts : (experts + 3) / 4)));
+  for (int i = 0; i < choices; ++i) {
+    const bool is_unused = seed % 3 == 0 && i / used % 3 == 1;  // as the whole row
+    const auto most = static_cast<uint64_t>(seed % 2 == 0 ? experts : (experts + 3) / 4);
+    chosen.push_back(is_unused ? -1 : static_cast<int>(engine() % most));
+  }
   const std::vector<float> weights = random_floats(static_cast<size_t>(choices), seed);
   const simt::GroupChoicesArgs args{.experts = rows_of(std::as_const(chosen)),
                                     .weights = rows_of(weights),
@@ -126,6 +167,10 @@ void expect_places(int rows, int used, int experts, uint64_t seed) {
   run_kernel(KernelName::kPlaceChoices, args, {.blocks = experts + 1, .warps = 1}, seed);
   std::map<int, int> choice_of;
   for (int i = 0; i < choices; ++i) {
+    if (chosen[static_cast<size_t>(i)] < 0) {
+      EXPECT_EQ(places[static_cast<size_t>(i)], -1);
+      continue;
+    }
     const auto place = static_cast<size_t>(places[static_cast<size_t>(i)]);
     EXPECT_TRUE(choice_of.emplace(static_cast<int>(place), i).second);
     EXPECT_EQ(tiles[place / 8], chosen[static_cast<size_t>(i)]);

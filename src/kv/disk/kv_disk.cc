@@ -14,7 +14,7 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kMostPages = 256;  // of a run
-constexpr size_t kLoaders = 4;       // threads that load runs: some wait for the disk
+constexpr size_t kLoaders = 4;       // threads that load runs, of which some wait for the disk
 
 int64_t pages_of_run(const KvShape& shape, int64_t run_bytes) {
   return std::clamp<int64_t>(run_bytes / std::max<int64_t>(shape.page_bytes(), 1), 1, kMostPages);
@@ -236,7 +236,7 @@ bool KvDisk::restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_
     if (waits_until(until)) return true;
     take_run();
   }
-  restore_state();
+  if (restored_pages() == restoring_->found.pages) restore_state();
   return false;
 }
 
@@ -327,12 +327,16 @@ void KvDisk::put(int32_t page, const std::byte* entries) {
   cache_.storage().load(page * page_size, page_size, entries);
 }
 
+int64_t KvDisk::restored_pages() const {
+  return std::ssize(restoring_->pages.tokens()) / cache_.shape().page_size;
+}
+
 // False: not all of its pages are whole.
 bool KvDisk::adopt(const LoadingRun& run, const LoadedPages& loaded) {
   Restoring& restoring = *restoring_;
   const auto page_size = static_cast<size_t>(cache_.shape().page_size);
   for (int64_t i = 0; i < loaded.count; ++i) {
-    const auto number = restoring.pages.tokens().size() / page_size;
+    const auto number = static_cast<size_t>(restored_pages());
     if (!loaded.bytes.empty()) put(restoring.pages.pages()[number], loaded.bytes.data() + i * page_bytes_);
     const auto tokens = std::span(restoring.tokens).subspan(number * page_size, page_size);
     const int32_t page = cache_.adopt(restoring.pages, tokens);

@@ -112,6 +112,7 @@ class KvDisk final : public PageWatcher {
   LoadedPages load(const RunPages& run);
   LoadedPages load_pages(const RunFile& file, const RunPages& run);
   void put(int32_t page, const std::byte* entries);
+  int64_t restored_pages() const;
   bool adopt(const LoadingRun& run, const LoadedPages& loaded);
   void restore_state();
 

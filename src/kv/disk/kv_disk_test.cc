@@ -514,6 +514,16 @@ class StateProcess {
                                            .run_bytes = 2 * cache_.shape().page_bytes()});
   }
 
+  // Brings a text back while another sequence has so many pages. Returns the states that came.
+  int64_t restore_beside(std::span<const TokenId> text, int pages) {
+    KvSequence other = cache_.open({});
+    const auto staged = cache_.stage(other, pages * kPageSize);
+    EXPECT_TRUE(staged.ok());
+    while (disk_->restore(1, text, 0, kNoLimitMs)) {
+    }
+    disk_->release();
+    return std::ssize(cache_.checkpoints().prefixes());
+  }
   // Runs a text in chunks, and returns how many tokens were not computed.
   int32_t run(std::span<const TokenId> text, int32_t chunk) {
     while (disk_->restore(1, text, 0, kNoLimitMs)) {
@@ -576,6 +586,15 @@ TEST(KvDisk, BringsStatesBack) {
     EXPECT_EQ(StateProcess(folder.path()).run(count_up(27), chunk), 24);
     EXPECT_EQ(StateProcess(folder.path()).run(count_up(40), chunk), 24);
   }
+}
+
+// Without room for all pages, the state after them has no place.
+TEST(KvDisk, BringsNoStateBackWithoutItsPages) {
+  const Folder folder;
+  StateProcess(folder.path()).run(count_up(27), 4);
+  StateProcess process(folder.path());
+  EXPECT_EQ(process.restore_beside(count_up(27), 60), 0);
+  EXPECT_EQ(process.run(count_up(27), 4), 24);
 }
 
 TEST(KvDisk, FindsDamagedStates) {

@@ -15,51 +15,11 @@
 #include <random>
 #include <utility>
 
+#include "kv/disk/kv_disk_test_folder.h"
 #include "kv/disk/text_file.h"
 
-namespace outrider {
+namespace outrider::kv_disk {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int kPageSize = 4;
-constexpr int64_t kNoLimitMs = 1e9;
-constexpr int64_t kMuch = int64_t{1} << 30;
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "kv_disk_test_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::recursive_directory_iterator(path_)) {
-      if (entry.is_regular_file()) found.push_back(entry.path());
-    }
-    std::ranges::sort(found);
-    return found;
-  }
-  int64_t bytes() const {
-    int64_t bytes = 0;
-    for (const fs::path& file : files()) bytes += static_cast<int64_t>(fs::file_size(file));
-    return bytes;
-  }
-
- private:
-  fs::path path_;
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void overwrite(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
 
 KvShape shape_of(int64_t page_count, int64_t window = 0) {
   return {.layer_count = 2,
@@ -75,12 +35,6 @@ float payload(std::span<const TokenId> tokens) {
   uint32_t state = 1;
   for (const TokenId token : tokens) state = state * 2654435761u + static_cast<uint32_t>(token) + 7;
   return static_cast<float>(state >> 10);
-}
-
-std::vector<TokenId> count_up(int count, TokenId first = 0) {
-  std::vector<TokenId> tokens(static_cast<size_t>(count));
-  std::iota(tokens.begin(), tokens.end(), first);
-  return tokens;
 }
 
 // A process: a cache and its part of the folder. Runs have two pages unless another number is asked for.
@@ -276,23 +230,6 @@ TEST(KvDisk, RemovesTheTextThatWasUsedLeastRecently) {
   for (int text = 1; text < 4; ++text) left += Process(folder.path()).run(count_up(41, 100 * text));
   EXPECT_LT(left, 2 * 40);
 }
-
-// The files of a folder, to be put back.
-class Snapshot {
- public:
-  explicit Snapshot(const Folder& folder) : folder_(folder) {
-    for (const fs::path& file : folder.files()) files_.emplace_back(file, contents(file));
-  }
-  const std::vector<std::pair<fs::path, std::string>>& files() const { return files_; }
-  void put_back() const {
-    for (const fs::path& file : folder_.files()) fs::remove(file);
-    for (const auto& [path, bytes] : files_) overwrite(path, bytes);
-  }
-
- private:
-  const Folder& folder_;
-  std::vector<std::pair<fs::path, std::string>> files_;
-};
 
 // Whatever comes back beside a damaged file is right, and the rest is computed.
 TEST(KvDisk, FindsEveryDamagedByte) {
@@ -494,125 +431,5 @@ TEST(KvDisk, KeepsEveryRowRightWhateverHappens) {
   EXPECT_GT(later_found, 0);
 }
 
-// A cache with states: sums of all tokens, which updates add to.
-class StateProcess {
- public:
-  explicit StateProcess(const fs::path& folder)
-      : cache_({.layer_count = 1,
-                .kv_head_count = 1,
-                .head_dim = 2,
-                .page_size = kPageSize,
-                .page_count = 64,
-                .states = {.layer_count = 2,
-                           .size = 3,
-                           .update_size = 1,
-                           .sequence_count = 1,
-                           .checkpoint_count = 8}}) {
-    disk_.emplace(&cache_, KvDisk::Options{.folder = folder,
-                                           .max_bytes = kMuch,
-                                           .identity = "hybrid\n",
-                                           .run_bytes = 2 * cache_.shape().page_bytes()});
-  }
-
-  // Brings a text back while another sequence has so many pages. Returns the states that came.
-  int64_t restore_beside(std::span<const TokenId> text, int pages) {
-    KvSequence other = cache_.open({});
-    const auto staged = cache_.stage(other, pages * kPageSize);
-    EXPECT_TRUE(staged.ok());
-    while (disk_->restore(1, text, 0, kNoLimitMs)) {
-    }
-    disk_->release();
-    return std::ssize(cache_.checkpoints().prefixes());
-  }
-  // Runs a text in chunks, and returns how many tokens were not computed.
-  int32_t run(std::span<const TokenId> text, int32_t chunk) {
-    while (disk_->restore(1, text, 0, kNoLimitMs)) {
-    }
-    KvSequence sequence = cache_.open(text);
-    disk_->release();
-    const int32_t found = sequence.length();
-    EXPECT_EQ(sum(sequence), expected(text.first(static_cast<size_t>(found)))) << found << " tokens";
-    while (sequence.length() < std::ssize(text)) {
-      const int32_t to_page = kPageSize - sequence.length() % kPageSize;
-      const int32_t count =
-          std::min({chunk, to_page, static_cast<int32_t>(std::ssize(text)) - sequence.length()});
-      extend(sequence, text.subspan(static_cast<size_t>(sequence.length()), static_cast<size_t>(count)));
-    }
-    EXPECT_EQ(sum(sequence), expected(text));
-    return found;
-  }
-
- private:
-  static float expected(std::span<const TokenId> text) {
-    return static_cast<float>(std::accumulate(text.begin(), text.end(), TokenId{0}));
-  }
-  float sum(const KvSequence& sequence) {
-    float sum = *cache_.host_states().state(sequence.state(), 1);
-    const int32_t first = sequence.length() - sequence.kept_updates();
-    for (int32_t entry = cache_.states().entries(sequence.state(), 1); entry < sequence.length(); ++entry)
-      sum += *cache_.host_states().update(sequence.state(), entry - first, 1);
-    return sum;
-  }
-  // A pass over a chain applies all updates but the last.
-  void extend(KvSequence& sequence, std::span<const TokenId> tokens) {
-    auto staged = cache_.stage(sequence, static_cast<int>(tokens.size()));
-    ASSERT_TRUE(staged.ok());
-    HostStates& numbers = cache_.host_states();
-    for (int64_t layer = 0; layer < 2; ++layer) {
-      float& state = *numbers.state(sequence.state(), layer);
-      const int32_t first = sequence.length() - sequence.kept_updates();
-      for (int32_t entry = cache_.states().entries(sequence.state(), layer); entry < sequence.length();
-           ++entry)
-        state += *numbers.update(sequence.state(), entry - first, layer);
-      cache_.states().reserve_updates(sequence.state(), sequence.kept_updates() + 1);
-      for (size_t i = 0; i + 1 < tokens.size(); ++i) state += static_cast<float>(tokens[i]);
-      *numbers.update(sequence.state(), sequence.kept_updates(), layer) = static_cast<float>(tokens.back());
-      cache_.states().set_entries(sequence.state(), layer,
-                                  sequence.length() + static_cast<int32_t>(tokens.size()) - 1);
-    }
-    std::vector<int> path(tokens.size());
-    std::iota(path.begin(), path.end(), 0);
-    staged->commit(path, tokens);
-  }
-
-  KvCache cache_;
-  std::optional<KvDisk> disk_;
-};
-
-TEST(KvDisk, BringsStatesBack) {
-  for (const int32_t chunk : {1, 3, 4}) {
-    const Folder folder;
-    StateProcess(folder.path()).run(count_up(27), chunk);
-    EXPECT_EQ(StateProcess(folder.path()).run(count_up(27), chunk), 24);
-    EXPECT_EQ(StateProcess(folder.path()).run(count_up(40), chunk), 24);
-  }
-}
-
-// Without room for all pages, the state after them has no place.
-TEST(KvDisk, BringsNoStateBackWithoutItsPages) {
-  const Folder folder;
-  StateProcess(folder.path()).run(count_up(27), 4);
-  StateProcess process(folder.path());
-  EXPECT_EQ(process.restore_beside(count_up(27), 60), 0);
-  EXPECT_EQ(process.run(count_up(27), 4), 24);
-}
-
-TEST(KvDisk, FindsDamagedStates) {
-  const Folder folder;
-  StateProcess(folder.path()).run(count_up(27), 4);
-  const Snapshot whole(folder);
-  int damaged_states = 0;
-  for (const auto& [path, bytes] : whole.files()) {
-    for (size_t at = 0; at < bytes.size(); at += 23) {
-      whole.put_back();
-      std::string damaged = bytes;
-      damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
-      overwrite(path, damaged);
-      damaged_states += StateProcess(folder.path()).run(count_up(27), 4) < 24 ? 1 : 0;
-    }
-  }
-  EXPECT_GT(damaged_states, 0);
-}
-
 }  // namespace
-}  // namespace outrider
+}  // namespace outrider::kv_disk

@@ -92,13 +92,33 @@ int64_t scratch_bytes(const EngineOptions& options, const ModelFile& target, int
   return words * static_cast<int64_t>(sizeof(float)) + kChoiceRows * config.vocab_size * kOfToken;
 }
 
+// The most outputs of a matrix in a layer.
+int64_t widest_of(const ModelFile& file) {
+  int64_t widest = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::optional<int64_t> layer = layer_of(name);
+    if (tensor.shape.size() == 2 && layer && *layer < file.config.layer_count)
+      widest = std::max(widest, tensor.rows());
+  }
+  return widest;
+}
+
+// Rows that drafts are computed with beside the target's, about. A head has layers like the target's.
+int64_t draft_scratch(const EngineOptions& options, const ModelFile& target, const DraftFiles& drafts) {
+  if (options.draft_ranks > 0) return 0;
+  int64_t bytes = 0;
+  for (const ModelFile& model : drafts.models)
+    bytes += scratch_bytes(options, model, options.context, widest_of(model));
+  if (drafts.head) bytes += scratch_bytes(options, target, options.context, widest_of(target));
+  return bytes;
+}
+
 TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) {
   const ModelConfig& config = target.config;
   const std::optional<DType> type = storage_type(options.weights);
   TargetNeeds needs;
   needs.layers.resize(static_cast<size_t>(config.layer_count));
   needs.context = options.context > 0 ? options.context : default_context(options, target, {}, std::nullopt);
-  int64_t widest = 0;
   for (const auto& [name, tensor] : target.tensors) {
     if (tensor.shape.size() != 2) continue;
     const bool is_table = (name == "model.embed_tokens.weight" && !config.tied_embeddings) ||
@@ -111,7 +131,6 @@ TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) 
       needs.ends += bytes;
       continue;
     }
-    widest = std::max(widest, tensor.rows());
     LayerNeeds& of = needs.layers[static_cast<size_t>(*layer)];
     (name.find(".mlp.experts.") == std::string::npos ? of.weights : of.experts) += bytes;
   }
@@ -120,7 +139,7 @@ TargetNeeds target_needs(const EngineOptions& options, const ModelFile& target) 
         needs.context * cache_bytes_per_token(config, storage_type(options.kv_cache_type), i) +
         options.max_batch * state_bytes(config, i);
   }
-  needs.scratch = scratch_bytes(options, target, needs.context, widest);
+  needs.scratch = scratch_bytes(options, target, needs.context, widest_of(target));
   return needs;
 }
 
@@ -184,7 +203,8 @@ Status take_placement(EngineOptions& options, const ModelFile& target, const Dra
         "--pipeline-parallel, found both");
   }
   if (free_bytes) {
-    const int64_t room = *free_bytes - draft_bytes(options, drafts, options.context);
+    const int64_t room =
+        *free_bytes - draft_bytes(options, drafts, options.context) - draft_scratch(options, target, drafts);
     const int64_t needed = device_needs(options, target, placement).bytes();
     const std::optional<Placement> planned = planned_placement(options, target, room);
     if (!planned) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/decoder_weights.h"
+#include "open/default_context.h"
 
 namespace outrider {
 namespace {
@@ -125,6 +126,24 @@ TEST(DevicePlacement, ThePlanIsInTheOptions) {
   const Status too_small = take_placement(options, file, {}, 1000);
   ASSERT_FALSE(too_small.ok());
   EXPECT_NE(too_small.error().message.find("one layer of this model needs"), std::string::npos);
+}
+
+// Draft models need rows beside their weights and entries.
+TEST(DevicePlacement, DraftsNeedRoomForTheirRows) {
+  const ModelFile file = file_of(kDense);
+  DraftFiles drafts;
+  drafts.models.push_back(file_of(kDense));
+  const EngineOptions options = short_context();
+  const int64_t needed = device_needs(options, file).bytes() * 32 / 31 + 32;
+  const int64_t drafted = draft_bytes(options, drafts, options.context);
+  const auto on_device = [&](int64_t free_bytes) {
+    EngineOptions taken = options;
+    taken.device = ComputeDevice::kCuda;
+    return take_placement(taken, file, drafts, free_bytes).ok() ? taken.gpu_layers.value_or(0) : 0;
+  };
+  const int all = static_cast<int>(file.config.layer_count) + 1;
+  EXPECT_LT(on_device(needed + drafted), all);
+  EXPECT_EQ(on_device(needed + drafted + device_needs(options, file).scratch), all);
 }
 
 TEST(DevicePlacement, TextsNameWhatIsThere) {

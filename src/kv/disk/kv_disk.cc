@@ -241,7 +241,7 @@ bool KvDisk::restore(uint64_t sequence, std::span<const TokenId> tokens, uint64_
 }
 
 void KvDisk::begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) {
-  restoring_.emplace();
+  restoring_ = Restoring{};
   restoring_->sequence = sequence;
   restoring_->tokens.assign(tokens.begin(), tokens.end());
   restoring_->pages = cache_.open_pages(tokens, scope);

@@ -123,10 +123,12 @@ DeviceTrees::HiddenEntries::HiddenEntries(Device& device, const DevicePassRows::
       seen(device, rows.rows * most) {}
 
 DevicePassRows::Shape DeviceTrees::shape_of_rows(const DeviceDraft::Shape& shape, int page_size) const {
+  // A run stages entries for nodes, or for the places of a block, also beyond the longest text.
+  const int64_t of_block = network_.block ? network_.block->size : 0;
+  const int64_t staged = std::max<int64_t>({growth_.expanded_nodes() + 1, blocks_, of_block});
   return {.rows = rows_of(shape.max_sequences),
           .sequences = shape.max_sequences,
-          // A run stages entries for nodes, or for the places of a block.
-          .max_length = shape.max_length + std::max<int64_t>(growth_.expanded_nodes() + 1, blocks_),
+          .max_length = shape.max_length + staged,
           .page_size = std::max(1, page_size),
           .tail_size = shape.max_levels,
           .lag = reads_features() ? 1 : 0};
@@ -172,7 +174,6 @@ DeviceTrees::DeviceTrees(DeviceBackend& backend, const Network& network, const D
   if (!network.block) return;
   DevicePassRows::Shape of_block = shape_of_rows(shape, network.page_size);
   of_block.rows = int64_t{network.block->size} * shape.max_sequences;
-  of_block.max_length = shape.max_length + network.block->size;
   of_block.lag = 0;
   block_.emplace(backend.launcher().device(), of_block);
   causal_block_.emplace(backend.launcher().device(), of_block);

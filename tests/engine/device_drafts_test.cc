@@ -225,6 +225,7 @@ TEST(DeviceSteps, DraftsOfBlocks) {
     // A block has more places than a tree, and fewer levels than are asked for.
     options.max_draft_len = 1;
     run({.batch = 1, .page_size = 1}, options);
+    run({.batch = 2, .page_size = 1, .longest_prompt = 94}, options);  // blocks beyond the context's end
     options.max_draft_len = 9;
     run({.batch = 1}, options);
   }

@@ -23,6 +23,7 @@ TEST(DeviceSteps, ChainsOfADraftModel) {
   run({.batch = 2}, chains_of("llama_tied", 6), 3, 5);
   run({.batch = 3, .preempt_every = 5}, chains_of("llama", 2), 8, 5);
   run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 6);
+  run({.batch = 2, .page_size = 1, .longest_prompt = 94}, chains_of("llama", 3), 8, 2);
 }
 
 // Experts, latent attention, learned positions, temperatures of queries and inputs of layers, in targets and
@@ -80,6 +81,7 @@ TEST(DeviceSteps, TreesOfADraftModel) {
   run({.batch = 2, .page_size = 1}, with_tree(chains_of("qwen2", 2), {2, 2}), 16, 3);
   run({.batch = 3, .preempt_every = 5}, with_tree(chains_of("llama", 3), {2, 2, 1}), 8, 3);
   run({.batch = 4, .page_size = 4, .kv_pages = 48}, with_tree(chains_of("llama", 4), 2, 8), 8, 4);
+  run({.batch = 2, .page_size = 1, .longest_prompt = 94}, with_tree(chains_of("llama", 3), 3, 9), 8, 2);
 }
 
 // Children are the likeliest tokens also where requests sample.
@@ -120,6 +122,9 @@ TEST(DeviceSteps, DraftsOfHeads) {
     if (++found % 4 == 0) one.preempt_every = 5;
     if (found % 4 == 1) one.page_size = 4;
     accepted += expect_same_engines(one, 8, 4, 12);
+    one.page_size = 1;
+    one.longest_prompt = 94;  // texts that reach the end of the context
+    accepted += expect_same_engines(one, 8, 1, 12);
   }
   EXPECT_EQ(found, with_device_form.size());
   EXPECT_GT(accepted, 20);
@@ -250,6 +255,8 @@ TEST(DeviceSteps, TreesOfMedusaHeads) {
   accepted += expect_same_engines({.batch = 3, .preempt_every = 5, .speculation = options}, 8, 4, 12);
   accepted +=
       expect_same_engines({.batch = 3, .page_size = 4, .speculation = with_tree(options, 3, 9)}, 8, 4, 12);
+  accepted += expect_same_engines(
+      {.batch = 2, .page_size = 1, .speculation = with_tree(options, 3, 9), .longest_prompt = 94}, 8, 1, 12);
   EXPECT_GT(accepted, 0);
 }
 

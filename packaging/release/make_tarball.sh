@@ -39,7 +39,7 @@ done
   printf '%s\n' "${opened[@]}"; } | sort -u > "$scratch/libraries"
 
 # Headers, and scripts of the pages of the server.
-compiled_in=(libboost1.81-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libjs-marked libjs-katex node-prismjs)
+compiled_in=(libboost1.81-dev libcli11-dev libxxhash-dev libspdlog-dev nlohmann-json3-dev libjs-marked libjs-katex node-prismjs)
 
 # Which package each part is from, for the bill of materials and for people.
 list_part() {  # FILE PACKAGE VERSION

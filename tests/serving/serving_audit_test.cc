@@ -78,8 +78,8 @@ std::string id_in(const TestAnswer& answer) {
 }
 
 TestAnswer upload(TestClient& client) {
-  const std::string body = form_with(
-      R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":{"prompt":"hello","max_tokens":2}})");
+  const std::string body = form_with(R"({"custom_id":"a","method":"POST","url":"/v1/completions","body":)" +
+                                     long_call(false) + "}");
   client.send("POST /v1/files HTTP/1.1\r\nHost: localhost\r\n" + kOne +
               "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n" + body);
@@ -104,7 +104,10 @@ void wait_until_cancelled(TestClient& client, const std::string& batch) {
 TEST_F(ServedAudit, WhatAKeyDoesIsThere) {
   std::string file, batch, response;
   {
-    TestServer server(configured());
+    TestServer server([this](ServerParts& parts) {
+      configure(parts);
+      with_slow_engine(parts);  // the batch is cancelled before its end
+    });
     ASSERT_TRUE(server.wait_until_ready());
     TestClient client(server.port());
     EXPECT_EQ(client.post("/v1/completions", kShort, kOne).status, 200);

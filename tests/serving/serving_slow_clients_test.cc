@@ -76,6 +76,24 @@ TEST(Server, ReadersThatStallAreDropped) {
   EXPECT_TRUE(server.wait_until_free());
 }
 
+// The write fails before the watch reads the reset: on Linux, an event completes writes first.
+TEST(Server, ResetsWhileAStreamIsWrittenAreDisconnects) {
+  TestServer server([](ServerParts& parts) {
+    with_small_buffers(parts);
+    with_slow_engine(parts);
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient client(server.port(), "127.0.0.1", 1);
+  client.send(post_text("/v1/completions",
+                        R"({"prompt": "hello", "max_tokens": 200, "ignore_eos": true, "stream": true,
+                            "n": 4, "logprobs": 5})"));
+  ASSERT_TRUE(server.wait_until_busy());
+  std::this_thread::sleep_for(milliseconds(200));  // the buffers are full, the call goes on
+  client.abort();
+  ASSERT_TRUE(server.wait_until_free());
+  EXPECT_EQ(server.metric("outrider:disconnected_requests_total"), 1);
+}
+
 TEST(Server, PingsSilentStreams) {
   TestServer server([](ServerParts& parts) {
     with_narrow_engine(parts);

@@ -85,6 +85,7 @@ Connection::Task<bool> Connection::write(std::string_view bytes) {
   }
   set_no_deadline();
   if (error && is_expired_) service_->metrics.on_drop(DropReason::kSlowReader);
+  if (error && !is_expired_) is_gone_ = true;  // the watch may learn it later
   co_return !error;
 }
 

@@ -10,13 +10,9 @@ std::vector<EmulatedKernels> all_emulated_kernels() {
                                        plain_attention_kernels(), plain_choice_kernels(),
                                        plain_tensor_kernels()}};
 #ifdef OUTRIDER_EMULATED_BY_VECTORS
-  const CpuFeatures& cpu = cpu_features();
-  if (cpu.avx2_refusal.empty())
+  if (cpu_features().avx2_refusal.empty())
     all.push_back({avx2_row_kernels(), avx2_product_kernels(), avx2_block_kernels(), avx2_attention_kernels(),
                    avx2_choice_kernels(), avx2_tensor_kernels()});
-  if (cpu.avx512_refusal.empty())
-    all.push_back({avx512_row_kernels(), avx512_product_kernels(), avx512_block_kernels(),
-                   avx512_attention_kernels(), avx512_choice_kernels(), avx512_tensor_kernels()});
 #endif
   return all;
 }

@@ -30,12 +30,6 @@ const simt::EmulatedKernel* avx2_block_kernels();
 const simt::EmulatedKernel* avx2_attention_kernels();
 const simt::EmulatedKernel* avx2_choice_kernels();
 const simt::EmulatedKernel* avx2_tensor_kernels();
-const simt::EmulatedKernel* avx512_row_kernels();
-const simt::EmulatedKernel* avx512_product_kernels();
-const simt::EmulatedKernel* avx512_block_kernels();
-const simt::EmulatedKernel* avx512_attention_kernels();
-const simt::EmulatedKernel* avx512_choice_kernels();
-const simt::EmulatedKernel* avx512_tensor_kernels();
 
 // The kernels that this processor runs, fastest last.
 std::vector<EmulatedKernels> all_emulated_kernels();

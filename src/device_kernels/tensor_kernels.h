@@ -2,11 +2,12 @@
 // The kernels of the profile cuda_tc, see row_kernels.h.
 #pragma once
 
+#include "device_kernels/attention/tensor_attention.h"
 #include "device_kernels/products/look_up_tensor.h"
 #include "device_kernels/products/stacked_tensor.h"
 #include "device_kernels/products/tensor_products.h"
 
-#define OUTRIDER_TENSOR_KERNELS(KERNEL)                                                  \
+#define OUTRIDER_TENSOR_PRODUCT_KERNELS(KERNEL)                                          \
   KERNEL(PackBf16Inputs, PackTensorInputsArgs, pack_tensor_inputs<TensorBf16>)           \
   KERNEL(PackF16Inputs, PackTensorInputsArgs, pack_tensor_inputs<TensorF16>)             \
   KERNEL(FewRowsTensorBf16, TensorProductArgs, few_tensor_rows<TensorBf16>)              \
@@ -17,3 +18,13 @@
   KERNEL(StackedRowsTensorF16, StackedTensorArgs, stacked<few_tensor_rows<TensorF16>>)   \
   KERNEL(LookUpTensorBf16, TensorTableArgs, look_up_tensor<TensorBf16>)                  \
   KERNEL(LookUpTensorF16, TensorTableArgs, look_up_tensor<TensorF16>)
+
+// A block has kTileWarps warps.
+#define OUTRIDER_TENSOR_ATTENTION_KERNELS(KERNEL)                              \
+  KERNEL(TensorAttentionBf16, AttentionBf16Args, tensor_attention<CachedBf16>) \
+  KERNEL(TensorAttentionF16, AttentionF16Args, tensor_attention<CachedF16>)    \
+  KERNEL(TensorAttentionQ8, AttentionQ8Args, tensor_attention<CachedQ8>)
+
+#define OUTRIDER_TENSOR_KERNELS(KERNEL)   \
+  OUTRIDER_TENSOR_PRODUCT_KERNELS(KERNEL) \
+  OUTRIDER_TENSOR_ATTENTION_KERNELS(KERNEL)

@@ -106,6 +106,8 @@ TEST(DeviceCheck, TensorCoresHaveTheBitsOfTheirEmulation) {
     for (const DType weights : {DType::kBF16, DType::kF16})
       run_on(device, name, weights, DType::kBF16, kTensorCoreProfile);
   }
+  for (const DType cached : {DType::kF16, DType::kQ8_0})
+    run_on(device, "llama", DType::kBF16, cached, kTensorCoreProfile);
   report(device);
 }
 

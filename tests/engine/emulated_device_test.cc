@@ -108,6 +108,28 @@ TEST(EmulatedDeviceRuns, TensorCoresGiveOneText) {
   }
 }
 
+// Attention has tiles of rows that are in one text, or are not.
+TEST(EmulatedDeviceRuns, TensorCoresGiveOneTextForEveryCache) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  for (const KvCacheType entries : {KvCacheType::kBF16, KvCacheType::kF16, KvCacheType::kQ8_0}) {
+    const Numerics there{.kernels = std::string(kTensorCoreProfile),
+                         .weights = WeightPrecision::kQ4,
+                         .kv_cache_type = entries,
+                         .device = ComputeDevice::kEmulated};
+    const Workload workload = token_workload(0.8, 40);
+    const auto plain = run_variant(there, {}, workload);
+    for (const int prefill_chunk : {7, 64}) {
+      const Variant variant{.speculative = "early_exit,exit_layer=1,expansion=[3,2]",
+                            .page_size = 16,
+                            .batch = 3,
+                            .prefill_chunk = prefill_chunk,
+                            .preempt_every = 9};
+      expect_same(plain, run_variant(there, variant, workload), describe(variant));
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(EmulatedDeviceRuns, PagesPreemptionAndTypes) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   const Workload workload = token_workload(0.0, 16);

@@ -46,19 +46,27 @@ struct BlockState {
   float largest, total, shrink;
 };
 
+// Where the heads of entries e of a row's list begin in the cache.
+template <typename Cached>
+SIMT Ints places_of_entries(const AttentionArgs<Cached>& args, const RowEntries& row, int kv_head, Ints e,
+                            Bools in) {
+  const int units = (args.merged.head_dim + kHeadUnit - 1) / kHeadUnit;
+  const Bools in_tail = in && e >= Ints(row.prefix_len);
+  const Ints of_tail = args.tails.load_if(in_tail, e - Ints(row.prefix_len) + Ints(row.tail), 0);
+  const Ints entry = select(in_tail, of_tail, e);
+  const Ints page = args.pages.load_if(in, entry / Ints(args.page_size) + Ints(row.page), 0);
+  const Ints slot = page * Ints(args.page_size) + entry % Ints(args.page_size);
+  return (slot * Ints(args.kv_heads) + Ints(kv_head)) * Ints(units * Cached::kUnitNumbers);
+}
+
 template <typename Cached>
 SIMT_PART void find_entries(const AttentionArgs<Cached>& args, const RowEntries& row, int kv_head,
                             BlockState& state) {
-  const int units = (args.merged.head_dim + kHeadUnit - 1) / kHeadUnit;
   SIMT_UNROLL
   for (int part = 0; part < kBlockParts; ++part) {
     const Ints e = lane_id() + Ints(state.from + part * kWarp);
-    const Bools in = e < Ints(state.to), in_tail = in && e >= Ints(row.prefix_len);
-    const Ints of_tail = args.tails.load_if(in_tail, e - Ints(row.prefix_len) + Ints(row.tail), 0);
-    const Ints entry = select(in_tail, of_tail, e);
-    const Ints page = args.pages.load_if(in, entry / Ints(args.page_size) + Ints(row.page), 0);
-    const Ints slot = page * Ints(args.page_size) + entry % Ints(args.page_size);
-    state.places[part] = (slot * Ints(args.kv_heads) + Ints(kv_head)) * Ints(units * Cached::kUnitNumbers);
+    const Bools in = e < Ints(state.to);
+    state.places[part] = places_of_entries(args, row, kv_head, e, in);
     // Lanes without an entry read the block's first one, and do not count.
     state.places[part] = select(in, state.places[part], Ints(shuffle(state.places[0], 0)));
   }
@@ -109,13 +117,18 @@ SIMT_PART Floats dot_keys(const AttentionArgs<Cached>& args, const Rows<const fl
   return chains[0];
 }
 
+// Products of a query and keys, scaled and capped.
+template <typename Cached>
+SIMT Floats scaled_scores(const AttentionArgs<Cached>& args, Floats products) {
+  if (args.softcap > 0.0F) return softcap_of(products, args.scale, args.softcap);
+  return mul_rn(products, Floats(args.scale));
+}
+
 // The score of an entry: scaled, capped, and with the bias of its distance.
 template <typename Cached>
 SIMT_PART Floats finished_scores(const AttentionArgs<Cached>& args, Floats products, float slope,
                                  Ints from_end) {
-  const bool caps = args.softcap > 0.0F;
-  if (caps) products = softcap_of(products, args.scale, args.softcap);
-  const Floats scores = caps ? products : mul_rn(products, Floats(args.scale));
+  const Floats scores = scaled_scores(args, products);
   if (slope == 0.0F) return scores;
   return add_rn(scores, mul_rn(Floats(slope), to_float(from_end)));
 }

@@ -71,14 +71,18 @@ class AttentionLaunches {
     int blocks = 0;  // 0: a warp for each item
     EmulationOptions options = {};
     PackedInputs* packed = nullptr;  // where outputs become codes, too; null: nowhere
+    int warps = 4;
+    int warp_bytes = 0;  // shared memory of a warp
   };
   simt::EmulationReport attend(const Launch& launch, const Floats& q, Floats& whole) {
     const auto args = attention_args(launch, q, whole);
-    constexpr int kWarps = 4;
+    const int warps = launch.warps;
     const auto items = static_cast<int>(y.size() / static_cast<size_t>(shape_.head_dim)) *
                        simt::slices_of(args.merged.head_dim);
-    const int blocks = launch.blocks > 0 ? launch.blocks : std::max((items + kWarps - 1) / kWarps, 1);
-    return emulate(launch.kernel, args, {.blocks = blocks, .warps = kWarps}, launch.options);
+    const int blocks = launch.blocks > 0 ? launch.blocks : std::max((items + warps - 1) / warps, 1);
+    return emulate(launch.kernel, args,
+                   {.blocks = blocks, .warps = warps, .shared_bytes = warps * launch.warp_bytes},
+                   launch.options);
   }
 
   Floats softmax, y;          // of chunks

@@ -111,14 +111,19 @@ SIMT_PART void merge_parts(const MergedAttention& args, int row, int first, int 
   }
 }
 
+// Merges the heads of a row that are together with this one.
+SIMT void merge_heads(const MergedAttention& args, int row, int head) {
+  const int numbers = args.heads_together * args.head_dim;
+  const int begin = head / args.heads_together * numbers, end = begin + numbers;
+  for (int first = begin; first < end; first += kMergedParts * kWarp) merge_parts(args, row, first, end);
+}
+
 // Counts a part of a chunk of a head; with the last one of its heads, of which each has `parts`, the warp
 // merges them.
 SIMT void merge_when_complete(const Block& block, const MergedAttention& args, int row, int head, int parts) {
-  const int together = args.heads_together, unit = head / together;
-  const int64_t counter = static_cast<int64_t>(row) * (args.heads / together) + unit;
-  if (!is_last_warp(block, args.arrivals, counter, parts * together)) return;
-  const int begin = unit * together * args.head_dim, end = begin + together * args.head_dim;
-  for (int first = begin; first < end; first += kMergedParts * kWarp) merge_parts(args, row, first, end);
+  const int together = args.heads_together;
+  const int64_t counter = static_cast<int64_t>(row) * (args.heads / together) + head / together;
+  if (is_last_warp(block, args.arrivals, counter, parts * together)) merge_heads(args, row, head);
 }
 
 // Codes of padding rows are zeros. `warps` warps share them, of which this is number `warp`.

@@ -152,6 +152,11 @@ struct Global {
     words[2] = all.z;
     words[3] = all.w;
   }
+  SIMT void load2(int i, int (&words)[2]) const {
+    const int2 both = *reinterpret_cast<const int2*>(data + i);
+    words[0] = both.x;
+    words[1] = both.y;
+  }
   SIMT void store(int i, Number number) const { data[i] = static_cast<T>(number); }
   SIMT void store_if(bool mask, int i, Number number) const {
     if (mask) store(i, number);
@@ -170,6 +175,14 @@ struct Global {
     int before = 0;
     if (lane_id() == 0) before = atomicAdd(data + i, 1);
     before = shuffle(before, 0);
+    __threadfence();
+    return before;
+  }
+  SIMT int arrive_if(bool mask, int i) const {
+    __threadfence();
+    __syncwarp();
+    const int before = mask ? atomicAdd(data + i, 1) : -1;
+    __syncwarp();
     __threadfence();
     return before;
   }

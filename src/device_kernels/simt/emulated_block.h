@@ -160,14 +160,9 @@ struct Global {
         words[w].v[l] = is_good ? static_cast<int>(data[first + 2 * l + w]) : kPoison;
     }
   }
-  // Words i to i + 3 of each lane; i is a multiple of 4.
-  SIMT void load4(const Lanes<int>& i, Lanes<int> (&words)[4]) const {
-    static_assert(sizeof(T) == 4);
-    const bool is_good = is_open() && holds(true, i, 4);
-    for (int l = 0; l < kWarp; ++l) {
-      for (int w = 0; w < 4; ++w) words[w].v[l] = is_good ? static_cast<int>(data[i.v[l] + w]) : kPoison;
-    }
-  }
+  // Words i to i + 3, or i + 1, of each lane; i is a multiple of their number.
+  SIMT void load4(const Lanes<int>& i, Lanes<int> (&words)[4]) const { load_words(i, words); }
+  SIMT void load2(const Lanes<int>& i, Lanes<int> (&words)[2]) const { load_words(i, words); }
 
   SIMT void store(const Lanes<int>& i, const Lanes<Number>& numbers) const { store_if(true, i, numbers); }
   SIMT void store_if(const Bools& mask, const Lanes<int>& i, const Lanes<Number>& numbers) const {
@@ -196,6 +191,25 @@ struct Global {
     return is_open() && holds_run(i, 1) ? __atomic_fetch_add(data + i, 1, __ATOMIC_ACQ_REL) : kPoison;
   }
 
+  // As arrive(), at counter i of each lane of the mask. Other lanes have any number.
+  SIMT Lanes<int> arrive_if(const Bools& mask, const Lanes<int>& i) const {
+    static_assert(kKind == Kind::kRows && sizeof(T) == 4);
+    Lanes<int> before(kPoison);
+    if (!is_open() || !holds(mask, i, 1)) return before;
+    for (int l = 0; l < kWarp; ++l) {
+      if (mask.v[l] != 0) before.v[l] = __atomic_fetch_add(data + i.v[l], 1, __ATOMIC_ACQ_REL);
+    }
+    return before;
+  }
+
+  template <int kWords>
+  SIMT void load_words(const Lanes<int>& i, Lanes<int> (&words)[kWords]) const {
+    static_assert(sizeof(T) == 4);
+    const bool is_good = is_open() && holds(true, i, kWords);
+    for (int l = 0; l < kWarp; ++l) {
+      for (int w = 0; w < kWords; ++w) words[w].v[l] = is_good ? static_cast<int>(data[i.v[l] + w]) : kPoison;
+    }
+  }
   SIMT bool contains(int64_t i) const { return i >= 0 && i < count; }
   SIMT static bool running_warp_may_read() { return kKind == Kind::kWeights || running_warp.has_waited; }
   // Notes a fault where the numbers may not be used yet.

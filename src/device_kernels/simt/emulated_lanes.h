@@ -229,6 +229,13 @@ template <typename T>
 SIMT T shuffle(const Lanes<T>& x, int from) {
   return x.v[from];
 }
+// The number of another lane for each lane.
+template <typename T>
+SIMT Lanes<T> shuffle(const Lanes<T>& x, const Lanes<int>& from) {
+  Lanes<T> r;
+  for (int l = 0; l < kWarp; ++l) r.v[l] = x.v[from.v[l]];
+  return r;
+}
 
 // Replaces each byte of `codes`, a number from 0 to 15, by the byte of the table with this number.
 SIMT_PART Lanes<int> look_up(const int (&table)[4], const Lanes<int>& codes) {

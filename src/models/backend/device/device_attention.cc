@@ -187,18 +187,45 @@ simt::ChunkSums DeviceOps::chunk_sums(int64_t heads, int64_t head_dim) {
           .y = rows_at<float>(numbers_in(chunk_sums_, outputs), outputs)};
 }
 
+DeviceOps::AttentionKernel DeviceOps::attention_kernel(DType cached) const {
+  const bool is_tensor = weights_.profile() == ProductProfile::kTensorCores;
+  switch (cached) {
+    case DType::kBF16:
+      return {is_tensor ? KernelName::kTensorAttentionBf16 : KernelName::kAttentionBf16, is_tensor};
+    case DType::kF16:
+      return {is_tensor ? KernelName::kTensorAttentionF16 : KernelName::kAttentionF16, is_tensor};
+    case DType::kQ8_0:
+      return {is_tensor ? KernelName::kTensorAttentionQ8 : KernelName::kAttentionQ8, is_tensor};
+    default:
+      return {KernelName::kAttentionF32};
+  }
+}
+
 template <typename Cached>
-void DeviceOps::launch_attention(KernelName kernel, const simt::AttentionArgs<Cached>& args, int64_t chunks) {
-  constexpr int64_t kWarps = 4, kMostBlocks = 1024;  // more than a device has room for
+void DeviceOps::launch_attention(const AttentionKernel& kernel, const simt::AttentionArgs<Cached>& args,
+                                 int64_t chunks) {
+  constexpr int64_t kWarps = 4;
   const simt::MergedAttention& merged = args.merged;
-  const int64_t items = chunks * merged.seen.rows * merged.heads * simt::slices_of(merged.head_dim);
-  const int64_t blocks = std::min((items + kWarps - 1) / kWarps, kMostBlocks);
-  launch(kernel, args, {.blocks = static_cast<int>(blocks), .warps = kWarps});
+  // A device has room for no more.
+  const auto blocks = [](int64_t items, int64_t warps) {
+    return static_cast<int>(std::min<int64_t>((items + warps - 1) / warps, 1024));
+  };
+  if (kernel.takes_tiles) {
+    const int64_t tiles =
+        simt::QueryTiles::of(merged, args.kv_heads).items(merged, args.kv_heads, static_cast<int>(chunks));
+    launch(kernel.name, args,
+           {.blocks = blocks(tiles, simt::kTileWarps),
+            .warps = simt::kTileWarps,
+            .shared_bytes = simt::kTileWarps * simt::query_bytes(merged.head_dim)});
+  } else {
+    const int64_t items = chunks * merged.seen.rows * merged.heads * simt::slices_of(merged.head_dim);
+    launch(kernel.name, args, {.blocks = blocks(items, kWarps), .warps = kWarps});
+  }
 }
 
 template <typename Cached>
 void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
-                              FloatAddress y, KernelName kernel) {
+                              FloatAddress y) {
   using Stored = typename Cached::Stored;
   const AttentionShape& shape = *attention.shape;
   const KvShape& kv = attention.cache->shape();
@@ -245,7 +272,7 @@ void DeviceOps::attend_cached(const LayerBackend::Attention& attention, std::spa
         .page_size = kv.page_size,
         .scale = shape.scale,
         .softcap = shape.softcap};
-    launch_attention(kernel, args, chunks);
+    launch_attention(attention_kernel(kv.type), args, chunks);
   }
   if (!packed.is_null()) packing_.remember({y, all, shape.q_size()});
 }
@@ -255,13 +282,13 @@ void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const
   if (rows.empty() || attention.shape->head_count == 0) return;
   switch (attention.cache->shape().type) {
     case DType::kBF16:
-      return attend_cached<simt::CachedBf16>(attention, rows, y, KernelName::kAttentionBf16);
+      return attend_cached<simt::CachedBf16>(attention, rows, y);
     case DType::kF16:
-      return attend_cached<simt::CachedF16>(attention, rows, y, KernelName::kAttentionF16);
+      return attend_cached<simt::CachedF16>(attention, rows, y);
     case DType::kQ8_0:
-      return attend_cached<simt::CachedQ8>(attention, rows, y, KernelName::kAttentionQ8);
+      return attend_cached<simt::CachedQ8>(attention, rows, y);
     default:
-      return attend_cached<simt::CachedF32>(attention, rows, y, KernelName::kAttentionF32);
+      return attend_cached<simt::CachedF32>(attention, rows, y);
   }
 }
 

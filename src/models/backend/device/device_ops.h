@@ -271,11 +271,18 @@ class DeviceOps {
   int64_t most_chunks(const AttentionShape& shape, std::span<const AttentionRow> rows) const;
   int64_t rows_together(const AttentionShape& shape, int64_t rows, int64_t chunks) const;
   simt::ChunkSums chunk_sums(int64_t heads, int64_t head_dim);
+  // A warp takes a row and a head, or a tile of queries on tensor cores.
+  struct AttentionKernel {
+    KernelName name;
+    bool takes_tiles = false;
+  };
+  AttentionKernel attention_kernel(DType cached) const;
   template <typename Cached>
-  void launch_attention(KernelName kernel, const simt::AttentionArgs<Cached>& args, int64_t chunks);
+  void launch_attention(const AttentionKernel& kernel, const simt::AttentionArgs<Cached>& args,
+                        int64_t chunks);
   template <typename Cached>
   void attend_cached(const LayerBackend::Attention& attention, std::span<const AttentionRow> rows,
-                     FloatAddress y, KernelName kernel);
+                     FloatAddress y);
 
   Launcher launcher_;
   ShardExchange* exchange_;

@@ -47,6 +47,7 @@ class DeviceWeights {
                          ProductProfile profile = ProductProfile::kPortable)
       : device_(device), pool_(pool), profile_(profile) {}
 
+  ProductProfile profile() const { return profile_; }
   // Throws std::bad_alloc when the device has no room. Precondition: the matrix is packed for vectors.
   const UploadedMatrix& matrix(const PackedMatrix& packed);
   // The matrices have one shape and one type.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "models/backend/repeated_pass.h"
 
 namespace outrider {
 namespace {
@@ -151,7 +150,7 @@ void Decoder::forward_layer(const ForwardBatch& batch, KvCache& cache, int64_t i
   if (batch.rows() == 0) return;
   captures_ = false;
   grow(batch.rows(), 0);
-  pass_.begin(batch, cache, kv_shape_.states.layer_count > 0);
+  pass_.begin(batch, cache, keeps_states());
   pass_.list_rows(true, first_entry);
   stream_.begin();
   const int64_t dim = config_.hidden_size;
@@ -190,24 +189,9 @@ void Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& 
   feature_rows_ = hidden_state_count_ = logit_count_ = 0;
   active_experts_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return;
-  backend_->repeats(batch) ? repeat(batch, cache, layers) : compute(batch, cache, layers);
+  can_repeat(batch, cache) ? repeat(batch, cache, layers) : compute(batch, cache, layers);
   read_logits_.assign(static_cast<size_t>(logit_count_), {});
   if (const Status intact = weights_.memory.check(); !intact.ok()) throw ReadFailure(intact.error());
-}
-
-void Decoder::repeat(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
-  for (const TokenId token : batch.tokens) OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
-  const bool keeps_features = taps_.count() > 0;
-  pass_.place(batch);
-  backend_->repeat({.batch = batch,
-                    .cache = cache,
-                    .layers = layers,
-                    .keeps_features = keeps_features,
-                    .rotations = pass_.rotations(),
-                    .query_factors = pass_.query_factors(),
-                    .operations = [&](const ForwardBatch& rows) { compute(rows, cache, layers); }});
-  feature_rows_ = keeps_features ? batch.rows() : 0;
-  logit_count_ = std::ssize(batch.logits_rows);
 }
 
 void Decoder::compute(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
@@ -225,7 +209,7 @@ void Decoder::begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset
   captures_ = taps_.count() > 0 && !is_resumed;
   grow(batch.rows(), std::ssize(batch.logits_rows));
   feature_rows_ = captures_ ? batch.rows() : 0;
-  pass_.begin(batch, cache, kv_shape_.states.layer_count > 0);
+  pass_.begin(batch, cache, keeps_states());
   pass_.list_rows(!is_resumed || batch.resume_layer < own_layers_.begin);
   const bool has_all_layers = own_layers_.begin == 0 || !part_.is_first_stage();
   OUTRIDER_CHECK(has_all_layers || (pass_.rows() == 0 && batch.resume_layer >= own_layers_.begin));

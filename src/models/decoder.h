@@ -79,8 +79,11 @@ class Decoder final : public Model {
   bool is_own(const KvShape& shape) const;
   void grow(int64_t rows, int64_t logits_rows);
   void run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
+  bool keeps_states() const { return kv_shape_.states.layer_count > 0; }
+  bool can_repeat(const ForwardBatch& batch, const KvCache& cache) const;
   // Lets the backend compute a pass that it repeats.
   void repeat(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
+  void note_states(KvCache& cache, const LayerSubset& layers) const;
   // Calls the operations of a pass, one after the other.
   void compute(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   void begin(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);

@@ -59,7 +59,7 @@ void run_on(Device& device, const std::string& name, std::optional<DType> weight
   shape.type = entries;
   KvCache cache(shape, KvOptions{.poison = true}, model.make_storage(shape));
   numbers_of_run(model, cache);
-  if (part_without_lists(file->config).empty()) run_loop(model, cache);
+  if (part_without_loop(file->config).empty()) run_loop(model, cache);
 }
 
 void report(const ComparedDevice& device) {

@@ -106,7 +106,7 @@ TEST_F(ProgramDeviceTest, InspectShowsDeviceAndMemory) {
   EXPECT_GT(json["device"]["gpu_weight_bytes"], 10'000);
   EXPECT_GT(json["device"]["gpu_cache_bytes"], 10'000);
   EXPECT_GT(json["device"]["gpu_scratch_bytes"], 10'000);
-  EXPECT_FALSE(json["device"].contains("passes_not_recorded"));
+  EXPECT_FALSE(json["device"].contains("steps_need_processor"));
 }
 
 // The processor computes the first layers, by the names of llama.cpp, too.

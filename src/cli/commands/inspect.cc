@@ -209,8 +209,8 @@ nlohmann::ordered_json device_json(const ModelFile& model, const EngineOptions& 
   json["name"] = device_name(choice.device);
   if (!choice.reason.empty()) json["not_a_gpu"] = choice.reason;
   json["gpu_part"] = placement_text(placement, model.config);
-  if (const std::string part = part_without_lists(model.config); !part.empty())
-    json["passes_not_recorded"] = part;
+  if (const std::string part = part_without_loop(model.config); !part.empty())
+    json["steps_need_processor"] = part;
   json["gpu_weight_bytes"] = needs.weights;
   json["gpu_cache_bytes"] = needs.cache;
   json["gpu_scratch_bytes"] = needs.scratch;

@@ -38,7 +38,7 @@ struct PlainSums {
   SIMT static void store(const ConvolveArgs& args, int node, Ints i, Bools in, Floats sum) {
     args.y.from(static_cast<int64_t>(node) * args.dim).store_if(in, i, sum);
   }
-  SIMT static bool skips(const ConvolveArgs&, int) { return false; }
+  SIMT static bool skips(const ConvolveArgs& args, int node) { return args.inputs.nodes.is_none(node); }
 };
 
 // The sum of every node with a row, times the row's gates, which follow its update.

@@ -23,6 +23,7 @@ SIMT void delta_rates(const Block& block, const DeltaRatesArgs& args) {
   const auto [node, head, in] = row_part_of(block, args.nodes, args.heads);
   if (node < 0) return;
   block.wait_for_previous();
+  if (args.updates.nodes.is_none(node)) return;
   const auto update = args.updates.of(node).from(args.first);
   const Floats rate = update.load_if(in, head, 0.0F),
                time = update.load_if(in, head + Ints(args.heads), 0.0F);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nodes of a pass in layers that keep states (models/blocks/state_plan.h), as kernels read them. The
 // nodes of a sequence follow one another: committed entries that its state does not hold yet, then the nodes
-// of its tree or chain, parents before children.
+// of its tree or chain, parents before children. Lists that were recorded have room for more nodes.
 #pragma once
 
 #include "device_kernels/simt/simt.h"
@@ -20,7 +20,8 @@ struct StateNodes {
   SIMT int parent(int node) const { return of(node, 0); }  // kNoNode: the state
   SIMT int row(int node) const { return of(node, 1); }     // -1: an earlier pass computed it
   SIMT int update(int node) const { return of(node, 2); }  // among the updates of the storage
-  SIMT int state(int node) const { return of(node, 3); }   // number of the sequence's state
+  SIMT bool is_none(int node) const { return row(node) < 0 && update(node) < 0; }
+  SIMT int state(int node) const { return of(node, 3); }  // number of the sequence's state
   // Slots of scratch with the state before and after the node; -1: the state in the storage.
   SIMT int from(int node) const { return of(node, 4); }
   SIMT int to(int node) const { return of(node, 5); }

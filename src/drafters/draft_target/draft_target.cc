@@ -207,7 +207,7 @@ Status DraftTargetDrafter::reserve(const Shape& shape) {
   backend_ = dynamic_cast<DeviceBackend*>(&draft_.model->backend());
   if (backend_ == nullptr) return usage_error("the draft model is not on a device");
   const ModelConfig& config = draft_.model->config();
-  if (const std::string part = part_without_lists(config); !part.empty())
+  if (const std::string part = part_without_loop(config); !part.empty())
     return usage_error("the draft model has " + part);
   device_trees_.emplace(*backend_,
                         DeviceTrees::Network{.vocab_size = shared_.size,

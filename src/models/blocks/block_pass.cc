@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "models/blocks/low_rank/low_rank_step.h"
 
@@ -23,7 +24,7 @@ void BlockPass::reserve_scratch(int64_t rows, std::span<const int64_t> sizes) {
 void BlockPass::begin(const ForwardBatch& batch, KvCache& cache, bool has_states) {
   batch_ = &batch;
   cache_ = &cache;
-  has_states_ = has_states;
+  has_states_ = has_states && !batch.states.empty();
   positions_.place(batch);
   narrowed_.clear();
   chosen_parts_ = 0;
@@ -37,6 +38,12 @@ void BlockPass::place(const ForwardBatch& batch) {
   positions_.place(batch);
   rotations_.clear();
   for (int rope = 0; rope < positions_.rope_count(); ++rope) rotations_.push_back(positions_.rotations(rope));
+}
+
+void BlockPass::plan_states(const ForwardBatch& batch, KvCache& cache) {
+  rows_.resize(static_cast<size_t>(batch.rows()));
+  std::iota(rows_.begin(), rows_.end(), 0);
+  states_.build(batch, rows_, cache.states());
 }
 
 void BlockPass::list_rows(bool with_resumed, int32_t first_entry) {

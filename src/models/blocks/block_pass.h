@@ -34,6 +34,8 @@ class BlockPass {
   LayerBackend& backend() const { return backend_; }
   KvCache& cache() const { return *cache_; }
   const StatePlan& states() const { return states_; }
+  // False: the pass is being recorded, and changes no state.
+  bool plans_states() const { return has_states_; }
   int64_t rows() const { return static_cast<int64_t>(attention_rows_.size()); }
   std::span<const AttentionRow> attention_rows() const { return attention_rows_; }
   FloatAddress scratch(size_t index) const { return scratch_[index].data(); }
@@ -55,10 +57,12 @@ class BlockPass {
   // Makes room for batches of that size; blocks that follow state their scratch.
   void reserve(int64_t rows);
   void reserve_scratch(int64_t rows, std::span<const int64_t> sizes);
-  // `has_states`: some layers keep states.
+  // `has_states`: some layers keep states. They change none for a batch without states.
   void begin(const ForwardBatch& batch, KvCache& cache, bool has_states);
   // The numbers that the positions of all rows decide: rotations by RoPE, and factors of queries.
   void place(const ForwardBatch& batch);
+  // How all rows follow one another in layers that keep states.
+  void plan_states(const ForwardBatch& batch, KvCache& cache);
   std::span<const RowRotations> rotations() const { return rotations_; }
   QueryFactors query_factors() const { return positions_.query_factors(LayerTraits::kNoRope); }
   // Makes the rows being computed all rows of the batch, or the rows that do not resume. They see no entry of

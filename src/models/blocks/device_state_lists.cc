@@ -9,15 +9,11 @@ namespace {
 static_assert(StateNode::kCommitted == simt::kNoNode);
 
 // The lists while they are made.
-struct NodeLists {
-  std::vector<int> nodes, sequences, order, kept_rows, kept_updates;
-  int slots = 0;
-  bool applies = false;
-
+struct NodeLists : StateLists {
   int count() const { return static_cast<int>(nodes.size()) / simt::StateNodes::kNumbers; }
 
   // Returns the number of committed entries that the state lacks.
-  int add_committed(const StateSequence& sequence, const DeviceStateLists::Place& place) {
+  int add_committed(const StateSequence& sequence, const DeviceStatePlace& place) {
     const int first = count(), first_kept = sequence.length - sequence.kept_updates;
     for (int entry = place.store.entries(sequence.id, place.layer); entry < sequence.length; ++entry) {
       const int node = count();
@@ -29,7 +25,7 @@ struct NodeLists {
     return count() - first;
   }
 
-  void add_nodes(const StateSequence& sequence, const DeviceStateLists::Place& place, int committed) {
+  void add_nodes(const StateSequence& sequence, const DeviceStatePlace& place, int committed) {
     const int first = count(), before = committed == 0 ? simt::kNoNode : first - 1;
     const auto slot = [this](int32_t of) { return of == StateNode::kStored ? of : slots + of; };
     for (const StateNode& node : sequence.nodes) {
@@ -47,7 +43,7 @@ struct NodeLists {
     slots += sequence.slot_count;
   }
 
-  void add(const StateSequence& sequence, const DeviceStateLists::Place& place) {
+  void add(const StateSequence& sequence, const DeviceStatePlace& place) {
     const int first = count(), committed = add_committed(sequence, place);
     add_nodes(sequence, place, committed);
     const int applied = committed + (sequence.is_chain ? static_cast<int>(sequence.nodes.size()) - 1 : 0);
@@ -62,6 +58,16 @@ simt::Rows<float> of_layer(DeviceAddress begin, int64_t count, int64_t first) {
   return {reinterpret_cast<float*>(begin) + first, count - first};
 }
 
+DeviceLayerStates numbers_of_layer(const DeviceStatePlace& place) {
+  const DeviceStates& numbers = place.numbers;
+  const StateShape& shape = numbers.shape();
+  const int64_t layer = place.layer - shape.first_layer;
+  return {.states = of_layer(numbers.states(), numbers.state_numbers(), layer * shape.size),
+          .updates = of_layer(numbers.updates(), numbers.update_numbers(), layer * shape.update_size),
+          .state_stride = static_cast<int>(shape.layer_count * shape.size),
+          .update_stride = static_cast<int>(shape.layer_count * shape.update_size)};
+}
+
 }  // namespace
 
 simt::NodeUpdates DeviceLayerStates::inputs(const DeviceStateRows& rows) const {
@@ -72,26 +78,39 @@ simt::NodeUpdates DeviceLayerStates::inputs(const DeviceStateRows& rows) const {
           .updates_stride = update_stride};
 }
 
-DeviceLayerStates DeviceStateLists::list(const StatePlan& plan, const Place& place) {
+StateLists list_states(const StatePlan& plan, const DeviceStatePlace& place) {
   NodeLists lists;
   for (const StateSequence& sequence : plan.sequences()) lists.add(sequence, place);
-  const DeviceStates& numbers = place.numbers;
-  const StateShape& shape = numbers.shape();
-  const int64_t layer = place.layer - shape.first_layer;
-  DeviceLayerStates states{
-      .states = of_layer(numbers.states(), numbers.state_numbers(), layer * shape.size),
-      .updates = of_layer(numbers.updates(), numbers.update_numbers(), layer * shape.update_size),
-      .state_stride = static_cast<int>(shape.layer_count * shape.size),
-      .update_stride = static_cast<int>(shape.layer_count * shape.update_size),
-      .node_count = lists.count(),
-      .sequence_count = static_cast<int>(std::ssize(plan.sequences())),
-      .slot_count = lists.slots,
-      .applies = lists.applies};
+  return lists;
+}
+
+DeviceLayerStates DeviceStateLists::list(const StatePlan& plan, const DeviceStatePlace& place) {
+  StateLists lists = list_states(plan, place);
+  DeviceLayerStates states = numbers_of_layer(place);
+  states.node_count = static_cast<int>(std::ssize(lists.order));
+  states.sequence_count = static_cast<int>(std::ssize(plan.sequences()));
+  states.slot_count = lists.slots;
+  states.applies = lists.applies;
   states.nodes = {nodes_.view(std::move(lists.nodes))};
   states.sequences = {sequences_.view(std::move(lists.sequences))};
   states.order = order_.view(std::move(lists.order));
   states.kept_rows = rows_of_list(kept_rows_.view(std::move(lists.kept_rows)));
   states.kept_updates = rows_of_list(kept_updates_.view(std::move(lists.kept_updates)));
+  return states;
+}
+
+DeviceLayerStates recorded_layer_states(const DeviceOps& device, const DeviceStatePlace& place) {
+  const RecordedStates& recorded = device.recorded_states();
+  DeviceLayerStates states = numbers_of_layer(place);
+  states.node_count = static_cast<int>(recorded.order.count);
+  states.sequence_count = static_cast<int>(recorded.sequences.numbers.count / simt::StateSequences::kNumbers);
+  states.slot_count = recorded.slots;
+  states.applies = true;
+  states.nodes = recorded.nodes;
+  states.sequences = recorded.sequences;
+  states.order = recorded.order;
+  states.kept_rows = recorded.kept_rows;
+  states.kept_updates = recorded.kept_updates;
   return states;
 }
 

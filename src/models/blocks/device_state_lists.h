@@ -7,6 +7,7 @@
 #include "device_kernels/states/state_nodes.h"
 #include "kv/device_states.h"
 #include "models/backend/device/device_ops.h"
+#include "models/backend/state_lists.h"
 #include "models/blocks/state_plan.h"
 
 namespace outrider {
@@ -33,8 +34,18 @@ struct DeviceLayerStates {
   simt::NodeUpdates inputs(const DeviceStateRows& rows) const;
 };
 
-// Makes these lists of a StatePlan. The nodes of a sequence begin with the committed entries that its state
-// does not hold yet, which pass like the nodes of a chain.
+// The states of a device in one layer.
+struct DeviceStatePlace {
+  const StateStore& store;
+  const DeviceStates& numbers;
+  int64_t layer;  // of the store
+};
+
+// The lists of a StatePlan. The nodes of a sequence begin with the committed entries that its state does not
+// hold yet, which pass like the nodes of a chain.
+StateLists list_states(const StatePlan& plan, const DeviceStatePlace& place);
+
+// These lists in the memory of a device.
 class DeviceStateLists {
  public:
   explicit DeviceStateLists(Launcher& launcher)
@@ -44,17 +55,15 @@ class DeviceStateLists {
         kept_rows_(launcher),
         kept_updates_(launcher) {}
 
-  struct Place {
-    const StateStore& store;
-    const DeviceStates& numbers;
-    int64_t layer;  // of the store
-  };
   // Valid until the next call.
-  DeviceLayerStates list(const StatePlan& plan, const Place& place);
+  DeviceLayerStates list(const StatePlan& plan, const DeviceStatePlace& place);
 
  private:
   UploadedList<int> nodes_, sequences_, order_, kept_rows_, kept_updates_;
 };
+
+// The states of a layer in a pass that is recorded. Precondition: the device records.
+DeviceLayerStates recorded_layer_states(const DeviceOps& device, const DeviceStatePlace& place);
 
 // Copies the updates of rows that the storage keeps, `size` numbers each.
 void keep_updates(DeviceOps& device, const DeviceLayerStates& states, const DeviceStateRows& rows,

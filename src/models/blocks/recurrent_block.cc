@@ -30,8 +30,11 @@ struct Recurrence final : BlockStep {
   }
   void run(DeviceOps& device) override {
     const auto& numbers = dynamic_cast<const DeviceStates&>(*storage);
-    auto& lists = device.shared<DeviceStateLists>(device.launcher());
-    block.recur(device, lists.list(plan, {store, numbers, layer}), {projected, y, rows, input.n});
+    const DeviceStatePlace place{store, numbers, layer};
+    const DeviceLayerStates states =
+        device.records() ? recorded_layer_states(device, place)
+                         : device.shared<DeviceStateLists>(device.launcher()).list(plan, place);
+    block.recur(device, states, {projected, y, rows, input.n});
   }
 
   const RecurrentBlock& block;
@@ -58,7 +61,7 @@ void RecurrentBlock::run(BlockPass& pass, const BlockRows& rows) const {
   pass.project(input, rows.input, pass.scratch(0));
   Recurrence recurrence(*this, pass, rows.cache_layer, input, output.k);
   backend.run(recurrence);
-  pass.states().note_applied(rows.cache_layer, pass.cache().states());
+  if (pass.plans_states()) pass.states().note_applied(rows.cache_layer, pass.cache().states());
   pass.keep_wanted({{y, output.k}});
   if (pass.rows() > 0) pass.project(output, y, rows.output);
 }

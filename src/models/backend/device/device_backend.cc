@@ -96,7 +96,7 @@ DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const Mo
                                                        : ProductProfile::kPortable),
       embedding_scale_(static_cast<float>(config.scales.embedding)),
       host_(config, options, uploaded(std::move(weights), kept)),
-      lists_(ops_, has_all() ? part_without_lists(config) : "parts on other ranks") {}
+      lists_(ops_, has_all() ? "" : "parts on other ranks") {}
 
 DecoderWeights DeviceBackend::uploaded(DecoderWeights weights, const std::unordered_set<const void*>& kept) {
   // The output head that is the embedding, too, whose rows are read here. Modules of heads have none.

@@ -60,6 +60,13 @@ DeviceLoop::~DeviceLoop() {
   backend_.launcher().device().release_mapped(ring_);
 }
 
+std::string part_without_loop(const ModelConfig& config) {
+  for (const LayerTraits& layer : config.listed_traits(config.layer_count)) {
+    if (!layer.kind->reads_entries) return std::string(layer.kind->name) + " layers";
+  }
+  return {};
+}
+
 Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cache, const Shape& shape,
                                                      DeviceDraft* draft) {
   OUTRIDER_CHECK(shape.max_rows > shape.max_nodes && shape.max_nodes >= shape.max_levels &&
@@ -67,7 +74,7 @@ Result<std::unique_ptr<DeviceLoop>> DeviceLoop::make(Model& model, KvCache& cach
   auto* backend = dynamic_cast<DeviceBackend*>(&model.backend());
   if (backend == nullptr) return usage_error("the target is not all on a device");
   if (!backend->has_all()) return usage_error("ranks share the target");
-  if (const std::string part = part_without_lists(model.config()); !part.empty())
+  if (const std::string part = part_without_loop(model.config()); !part.empty())
     return usage_error("the target has " + part);
   try {
     std::unique_ptr<DeviceLoop> loop(new DeviceLoop(*backend, model, cache, shape, draft));

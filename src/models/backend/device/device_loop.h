@@ -17,6 +17,9 @@
 
 namespace outrider {
 
+// The part for which a device cannot go from one pass of a network to the next by itself; empty: it can.
+std::string part_without_loop(const ModelConfig& config);
+
 // Steps that follow one another on a device: trees of drafts, a pass over the pending tokens and the drafts,
 // choices, the walk through the trees, and the next step after it. The host reads trees and tokens while the
 // loop runs.
@@ -32,7 +35,7 @@ class DeviceLoop {
     std::span<const TokenId> unused = {};
   };
   // Model, cache and draft outlive the loop; null: nothing is drafted. Error: the model is not on a device,
-  // or has a part that cannot be recorded; the device has no loops.
+  // or has a part without loops; the device has no loops.
   static Result<std::unique_ptr<DeviceLoop>> make(Model& model, KvCache& cache, const Shape& shape,
                                                   DeviceDraft* draft = nullptr);
   ~DeviceLoop();

@@ -151,7 +151,7 @@ std::vector<std::string> models_with_loops() {
   for (const std::string& name : all_models()) {
     const auto file = open_model(model_data(name));
     EXPECT_TRUE(file.ok());
-    if (part_without_lists(file->config).empty()) names.push_back(name);
+    if (part_without_loop(file->config).empty()) names.push_back(name);
   }
   return names;
 }
@@ -292,6 +292,18 @@ TEST(DeviceLoop, OtherTargetsAreRefusedByName) {
   Texts there("qwen3_5", &device);
   EXPECT_EQ(DeviceLoop::make(there.model(), there.cache(), shape).error().message,
             "the target has delta_net layers");
+}
+
+TEST(DeviceLoop, PartsWithoutLoopsAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"llama", ""}, {"gpt2", ""}, {"gemma4", ""}, {"qwen3_5", "delta_net"}, {"lfm2", "short_convolution"}};
+  for (const auto& [name, part] : cases) {
+    const auto file = open_model(model_data(name));
+    ASSERT_TRUE(file.ok());
+    const std::string found = part_without_loop(file->config);
+    EXPECT_EQ(found.empty(), *part == '\0') << name << ": " << found;
+    EXPECT_NE(found.find(part), std::string::npos) << name << ": " << found;
+  }
 }
 
 }  // namespace

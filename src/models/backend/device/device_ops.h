@@ -44,6 +44,15 @@ class UploadedList {
   DeviceBuffer memory_;
 };
 
+// The nodes of a recorded pass in layers that keep states, with room for as many as there may be.
+struct RecordedStates {
+  simt::StateNodes nodes = {};          // without a row and an update: no node
+  simt::StateSequences sequences = {};  // without nodes: none
+  simt::List<int> order = {};
+  simt::Rows<const int> kept_rows = {}, kept_updates = {};  // to update -1: kept nowhere
+  int slots = 0;
+};
+
 // The rows of recorded passes, in the memory of the device. Every pass reads these lists anew,
 // and rows that nobody uses have slot -1 and no entries.
 struct RecordedRows {
@@ -60,6 +69,7 @@ struct RecordedRows {
   // The rows' rotations by RoPE. A RoPE that is not here is read for positions.
   std::vector<std::pair<const RotaryEmbedding*, simt::List<float>>> rotations = {};
   simt::List<float> query_factors = {};  // of the rows; null: they are read for positions
+  RecordedStates states = {};
 };
 
 // The operations of a layer as launches of kernels. Rows are places on the device.
@@ -77,6 +87,8 @@ class DeviceOps {
   simt::List<int> slots_of_recorded(int64_t rows) const {
     return records() && recorded_->slots.count == rows ? recorded_->slots : simt::List<int>{};
   }
+  // Precondition: records().
+  const RecordedStates& recorded_states() const { return recorded_->states; }
   // Scratch as numbers, of which there become enough.
   FloatAddress numbers_in(DeviceBuffer& scratch, int64_t count);
   simt::Rows<int> integers_in(DeviceBuffer& scratch, int64_t count);

@@ -32,14 +32,11 @@ class Recording {
   DeviceOps& ops_;
 };
 
-}  // namespace
-
-std::string part_without_lists(const ModelConfig& config) {
-  for (const LayerTraits& layer : config.listed_traits(config.layer_count)) {
-    if (!layer.kind->reads_entries) return std::string(layer.kind->name) + " layers";
-  }
-  return {};
+const DeviceStates& device_states_of(KvCache& cache) {
+  return dynamic_cast<const DeviceStates&>(cache.storage().states());
 }
+
+}  // namespace
 
 PassLists::Layout::Layout(const Key& key, const RepeatedPass& pass) {
   int64_t end = 0;
@@ -52,6 +49,11 @@ PassLists::Layout::Layout(const Key& key, const RepeatedPass& pass) {
   wanted_entries = place(key.wanted * simt::RowEntries::kNumbers);
   factors = place(pass.query_factors.empty() ? 0 : key.rows);
   for (const RowRotations& one : pass.rotations) rotations.push_back(place(key.rows * one.dim));
+  nodes = place(key.nodes * simt::StateNodes::kNumbers);
+  sequences = place(key.nodes == 0 ? 0 : key.rows * simt::StateSequences::kNumbers);
+  order = place(key.nodes);
+  kept_rows = place(key.nodes == 0 ? 0 : key.rows);
+  kept_updates = place(key.nodes == 0 ? 0 : key.rows);
   lists = end;
 }
 
@@ -76,6 +78,14 @@ PassLists::Recorded::Recorded(simt::Rows<const int> words, const RepeatedPass& p
           .wanted = lists_wanted ? view(at.wanted, key.wanted) : simt::Rows<const int>{},
           .wanted_entries = list(at.wanted_entries, key.wanted * simt::RowEntries::kNumbers),
           .query_factors = floats(at.factors, pass.query_factors.empty() ? 0 : key.rows)};
+  if (key.nodes > 0) {
+    rows.states = {.nodes = {list(at.nodes, key.nodes * simt::StateNodes::kNumbers)},
+                   .sequences = {list(at.sequences, key.rows * simt::StateSequences::kNumbers)},
+                   .order = list(at.order, key.nodes),
+                   .kept_rows = view(at.kept_rows, key.rows),
+                   .kept_updates = view(at.kept_updates, key.rows),
+                   .slots = static_cast<int>(key.slots)};
+  }
   for (size_t i = 0; i < at.rotations.size(); ++i) {
     const RowRotations& of_rope = pass.rotations[i];
     rows.rotations.emplace_back(of_rope.of_all, floats(at.rotations[i], key.rows * of_rope.dim));
@@ -88,7 +98,7 @@ bool PassLists::takes(const ForwardBatch& batch) const {
 }
 
 // Rows without logits are left out of the last layer. A list of the others needs a row that is none of them.
-PassLists::Key PassLists::key_of(const RepeatedPass& pass) {
+PassLists::Key PassLists::key_of(const RepeatedPass& pass) const {
   const int64_t rows = pass.batch.rows(), wanted = std::ssize(pass.batch.logits_rows);
   Key key{.rows = bucket_of(rows),
           .wanted = wanted == 0 ? 0 : bucket_of(wanted),
@@ -96,6 +106,11 @@ PassLists::Key PassLists::key_of(const RepeatedPass& pass) {
           .layers = pass.layers,
           .keeps_features = pass.keeps_features};
   if (wanted < rows) key.rows = bucket_of(std::max(rows, key.wanted + 1));
+  if (pass.list_states) {
+    // Every sequence may have committed as many entries as it has rows.
+    key.nodes = bucket_of(std::max(std::ssize(states_.order), 2 * key.rows));
+    key.slots = bucket_of(std::max(states_.slots, 1));
+  }
   return key;
 }
 
@@ -140,12 +155,27 @@ void PassLists::put_numbers(const RepeatedPass& pass, const Layout& at) {
     put(at.rotations[i], pass.rotations[i].numbers, rows * pass.rotations[i].dim);
 }
 
+void PassLists::put_states(const Key& key, const Layout& at) {
+  if (key.nodes == 0) return;
+  std::fill(words_.begin() + at.nodes, words_.begin() + at.sequences, -1);
+  std::fill_n(words_.begin() + at.kept_updates, key.rows, -1);
+  const auto put = [this](const std::vector<int>& numbers, int64_t begin) {
+    std::ranges::copy(numbers, words_.begin() + begin);
+  };
+  put(states_.nodes, at.nodes);
+  put(states_.sequences, at.sequences);
+  put(states_.order, at.order);
+  put(states_.kept_rows, at.kept_rows);
+  put(states_.kept_updates, at.kept_updates);
+}
+
 void PassLists::write(const RepeatedPass& pass, const AttendedLists& lists, const Recorded& recorded) {
   const Layout& at = recorded.at;
   constexpr int64_t kNumbers = simt::RowEntries::kNumbers;
   words_.assign(static_cast<size_t>(at.lists), 0);
   put_rows(pass.batch, at);
   put_numbers(pass, at);
+  put_states(recorded.key, at);
   words_.insert(words_.end(), lists.pages.begin(), lists.pages.end());
   words_.insert(words_.end(), lists.tails.begin(), lists.tails.end());
   for (int64_t i = 0; i < std::ssize(lists.entries); ++i) {
@@ -167,6 +197,16 @@ void PassLists::make_room(Recorded& recorded) const {
   const int64_t length = length_bucket(longest);
   if (length <= recorded.rows.max_length) return;
   recorded.rows.max_length = length;
+  recorded.moves = -1;
+}
+
+// A list that names states which have moved will be recorded again.
+void PassLists::follow_states(const RepeatedPass& pass, Recorded& recorded) {
+  if (!pass.list_states) return;
+  const DeviceStates& states = device_states_of(pass.cache);
+  if (recorded.states == states.states() && recorded.updates == states.updates()) return;
+  recorded.states = states.states();
+  recorded.updates = states.updates();
   recorded.moves = -1;
 }
 
@@ -192,9 +232,11 @@ void PassLists::run(const RepeatedPass& pass) {
   rows_.clear();
   for (int32_t row = 0; row < pass.batch.rows(); ++row) rows_.push_back(attention_row(pass.batch, row));
   const AttendedLists lists(rows_, pass.cache.shape().page_size);
+  if (pass.list_states) states_ = pass.list_states(device_states_of(pass.cache));
   Recorded& recorded = list_of(pass, std::ssize(lists.pages) + std::ssize(lists.tails));
   write(pass, lists, recorded);
   make_room(recorded);
+  follow_states(pass, recorded);
   if (recorded.moves != ops_.moves()) {
     if (const Status status = record(pass, recorded); !status.ok()) {
       problem_ = status.error().message;

@@ -14,9 +14,6 @@
 
 namespace outrider {
 
-// The part for which passes of a network cannot be recorded; empty: they can.
-std::string part_without_lists(const ModelConfig& config);
-
 // Passes that a device repeats. A pass over some rows is recorded once as a list for up to the next power of
 // two of rows. Later passes write what their rows are, in one copy, and run the list. Rows that nobody uses
 // have no entries and no slot. Passes of more than kMostListedRows are ordered one operation at a time.
@@ -35,6 +32,8 @@ class PassLists {
   struct Key {
     int64_t rows = 0;
     int64_t wanted = 0;  // rows with logits; all, or the rows of a list
+    int64_t nodes = 0;   // of layers that keep states, and the states between them
+    int64_t slots = 0;
     const KvCache* cache = nullptr;
     LayerSubset layers;
     bool keeps_features = false;
@@ -44,6 +43,7 @@ class PassLists {
   struct Layout {
     Layout(const Key& key, const RepeatedPass& pass);
     int64_t tokens, positions, slots, entries, wanted, wanted_entries, factors;
+    int64_t nodes, sequences, order, kept_rows, kept_updates;
     std::vector<int64_t> rotations;  // by RoPE
     int64_t lists;
   };
@@ -53,9 +53,10 @@ class PassLists {
     Layout at;
     RecordedRows rows;
     std::unique_ptr<LoadedList> list = nullptr;
-    int64_t moves = -1;  // of `ops` when it was recorded
+    int64_t moves = -1;                     // of `ops` when it was recorded
+    DeviceAddress states = 0, updates = 0;  // that it names
   };
-  static Key key_of(const RepeatedPass& pass);
+  Key key_of(const RepeatedPass& pass) const;
   // Makes room for the words of a pass. Where there was too little, lists that named the old words go.
   void reserve_words(const RepeatedPass& pass, int64_t count);
   // The list for such a pass, first in lists_, with room for so many pages and tails.
@@ -63,7 +64,9 @@ class PassLists {
   void write(const RepeatedPass& pass, const AttendedLists& lists, const Recorded& recorded);
   void put_rows(const ForwardBatch& batch, const Layout& at);
   void put_numbers(const RepeatedPass& pass, const Layout& at);
+  void put_states(const Key& key, const Layout& at);
   void make_room(Recorded& recorded) const;
+  static void follow_states(const RepeatedPass& pass, Recorded& recorded);
   Status record(const RepeatedPass& pass, Recorded& recorded);
 
   DeviceOps& ops_;
@@ -71,6 +74,7 @@ class PassLists {
   std::unique_ptr<DeviceNumbers<int>> read_words_;  // by the list that runs; every pass writes them anew
   std::list<Recorded> lists_;                       // the last used ones first
   std::vector<AttentionRow> rows_;
+  StateLists states_;
   std::vector<int> words_;
 };
 

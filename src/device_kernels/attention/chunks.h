@@ -44,14 +44,15 @@ struct RowSpan {
   SIMT int chunks() const { return (end + kChunkEntries - 1) / kChunkEntries - begin / kChunkEntries; }
 };
 
-SIMT RowSpan row_span(const SeenEntries& seen, int row) {
-  const RowEntries entries = row_entries(seen, row);
+SIMT RowSpan row_span(const SeenEntries& seen, const RowEntries& entries) {
   const int end = entries.prefix_len + entries.tail_len;
   int begin = seen.window > 0 && end > seen.window ? end - seen.window : 0;
   if (seen.chunk > 0 && begin < (end - 1) / seen.chunk * seen.chunk)
     begin = (end - 1) / seen.chunk * seen.chunk;
   return {begin, end};
 }
+
+SIMT RowSpan row_span(const SeenEntries& seen, int row) { return row_span(seen, row_entries(seen, row)); }
 
 // The chunks that a row of at most `longest` entries has at most.
 SIMT int chunks_within(int longest, int window, int chunk) {

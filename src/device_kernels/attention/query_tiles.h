@@ -74,37 +74,43 @@ struct RowChunk {
 // All rows of a tile see entries [from, to) of one sequence alike, in the chunk that begins at `begin`.
 struct SharedEntries {
   int begin = 0, from = 0, to = 0;
+};
 
-  SIMT static SharedEntries of(const SeenEntries& seen, const QueryTile& tile) {
-    SharedEntries shared;
-    int page = 0;
+// The rows of a tile. Lane i has what row i sees of its list; a lane without a row sees nothing.
+struct TileRows {
+  Ints begin = Ints(0), end = Ints(0);
+  SharedEntries shared;
+
+  SIMT TileRows(const SeenEntries& seen, const QueryTile& tile) {
+    const int page = row_entries(seen, tile.first_row).page;
     for (int row = 0; row < tile.rows; ++row) {
       const RowEntries entries = row_entries(seen, tile.first_row + row);
-      const RowChunk own = RowChunk::of(row_span(seen, tile.first_row + row), tile.chunk);
+      const RowSpan span = row_span(seen, entries);
+      begin = select(lane_id() == Ints(row), Ints(span.begin), begin);
+      end = select(lane_id() == Ints(row), Ints(span.end), end);
+      const RowChunk own = RowChunk::of(span, tile.chunk);
       const int to = own.to < entries.prefix_len ? own.to : entries.prefix_len;
-      if (row == 0) {
-        shared = {own.begin, own.from, to};
-        page = entries.page;
-      }
-      if (own.begin != shared.begin || entries.page != page) return {};
+      const bool is_first = row == 0, is_alike = entries.page == page && own.begin == shared.begin;
+      if (is_first) shared = {own.begin, own.from, to};
       shared.from = own.from > shared.from ? own.from : shared.from;
       shared.to = to < shared.to ? to : shared.to;
+      if (!is_first && !is_alike) shared.to = 0;
     }
-    return shared;
+  }
+  SIMT RowSpan span(int row) const { return {shuffle(begin, row), shuffle(end, row)}; }
+  SIMT Ints chunks() const {
+    return (end + Ints(kChunkEntries - 1)) / Ints(kChunkEntries) - begin / Ints(kChunkEntries);
   }
 };
 
 // Counts a tile for each of its queries, and merges the heads that it completes.
-SIMT_PART void merge_tile(const Block& block, const MergedAttention& args, const QueryTile& tile) {
+SIMT_PART void merge_tile(const Block& block, const MergedAttention& args, const QueryTile& tile,
+                          const TileRows& rows) {
   const int slices = tile_slices(args.head_dim), together = args.heads_together;
-  const Ints query = lane_id(), row = query / Ints(tile.heads);
-  Ints parts(0);  // of the heads that are merged together
-  for (int r = 0; r < tile.rows; ++r) {
-    const int chunks = row_span(args.seen, tile.first_row + r).chunks();
-    const int of_row = chunks > 1 ? chunks : 1;  // a row without entries is zeros
-    const int count = tile.chunk < of_row ? of_row * slices * together : 0;
-    parts = select(row == Ints(r), Ints(count), parts);
-  }
+  const Ints query = lane_id(), row = query / Ints(tile.heads), seen = shuffle(rows.chunks(), row);
+  const Ints chunks = select(seen > Ints(1), seen, Ints(1));  // a row without entries is zeros
+  const Bools in = row < Ints(tile.rows) && Ints(tile.chunk) < chunks;
+  const Ints parts = select(in, chunks * Ints(slices * together), Ints(0));  // of heads merged together
   const Ints head = Ints(tile.first_head) + query % Ints(tile.heads);
   const Ints counter = (Ints(tile.first_row) + row) * Ints(args.heads / together) + head / Ints(together);
   const Bools counts = parts > Ints(1);

@@ -144,15 +144,11 @@ SIMT Ints entry_of_score(const EntryBlock& block, int tile, int i) {
 
 // The biases of distances: by the head's slope, from the last entry of the query's row.
 template <typename Cached>
-SIMT_PART void add_biases(const AttentionArgs<Cached>& args, const QueryTile& tile, const EntryBlock& block,
-                          int half, Floats (&scores)[kEntryTiles][4]) {
+SIMT_PART void add_biases(const AttentionArgs<Cached>& args, const QueryTile& tile, const TileRows& rows,
+                          const EntryBlock& block, int half, Floats (&scores)[kEntryTiles][4]) {
   const LaneQuery query(tile, half);
   const Floats slope = args.slopes.load_if(query.in, query.head + Ints(tile.first_head), 0.0F);
-  Ints last(0);
-  for (int row = 0; row < tile.rows; ++row) {
-    const int end = row_span(args.merged.seen, tile.first_row + row).end;
-    last = select(query.row == Ints(row), Ints(end - 1), last);
-  }
+  const Ints last = shuffle(rows.end, query.row) - Ints(1);
   SIMT_UNROLL
   for (int i = 0; i < kEntryTiles * 2; ++i) {
     Floats& score = scores[i / 2][half * 2 + i % 2];
@@ -163,9 +159,9 @@ SIMT_PART void add_biases(const AttentionArgs<Cached>& args, const QueryTile& ti
 // Scores become weights, as words of mma_bf16(): of 16 entries in each of weights[]. The softmax goes on, and
 // `shrink` is what the sums of earlier blocks are multiplied by. All: all queries see the whole block.
 template <typename Cached, bool kAll>
-SIMT_PART void weigh_block(const AttentionArgs<Cached>& args, const QueryTile& tile, const EntryBlock& block,
-                           Floats (&scores)[kEntryTiles][4], LaneSoftmax& softmax, Floats (&shrink)[2],
-                           Ints (&weights)[kValueTiles][4]) {
+SIMT_PART void weigh_block(const AttentionArgs<Cached>& args, const QueryTile& tile, const TileRows& rows,
+                           const EntryBlock& block, Floats (&scores)[kEntryTiles][4], LaneSoftmax& softmax,
+                           Floats (&shrink)[2], Ints (&weights)[kValueTiles][4]) {
   using Type = TensorTypeOf<Cached>;
   const float lowest = -__builtin_huge_valf();
   SIMT_UNROLL
@@ -175,7 +171,7 @@ SIMT_PART void weigh_block(const AttentionArgs<Cached>& args, const QueryTile& t
       Floats& score = scores[i / 2][half * 2 + i % 2];
       score = scaled_scores(args, score);
     }
-    if (!args.slopes.is_null()) add_biases(args, tile, block, half, scores);
+    if (!args.slopes.is_null()) add_biases(args, tile, rows, block, half, scores);
     Floats largest(lowest);
     SIMT_UNROLL
     for (int i = 0; i < kEntryTiles * 2; ++i) {
@@ -257,12 +253,14 @@ template <typename Cached>
 struct TileWork {
   const AttentionArgs<Cached>& args;
   const QueryTile& tile;
+  const TileRows& rows;
   const Shared<int>& queries;
   LaneSoftmax softmax;
   Floats y[kOutputUnits][4][4];
 
-  SIMT TileWork(const AttentionArgs<Cached>& of, const QueryTile& some, const Shared<int>& their)
-      : args(of), tile(some), queries(their) {
+  SIMT TileWork(const AttentionArgs<Cached>& of, const QueryTile& some, const TileRows& their_rows,
+                const Shared<int>& their_queries)
+      : args(of), tile(some), rows(their_rows), queries(their_queries) {
     SIMT_UNROLL
     for (int i = 0; i < kOutputUnits * 16; ++i) y[i / 16][i / 4 % 4][i % 4] = Floats(0.0F);
     SIMT_UNROLL
@@ -270,24 +268,21 @@ struct TileWork {
   }
   // A sink is an entry before chunk 0.
   SIMT void begin(int half) {
-    const LaneQuery query(tile, half);
     softmax.largest[half] = Floats(-__builtin_huge_valf());
     softmax.total[half] = Floats(0.0F);
-    for (int row = 0; row < tile.rows; ++row) {
-      const RowSpan span = row_span(args.merged.seen, tile.first_row + row);
-      const Bools mine = query.in && query.row == Ints(row);
-      if (args.merged.sinks.is_null() || RowChunk::of(span, tile.chunk).begin > 0) continue;
-      const Floats sink = args.merged.sinks.load_if(mine, query.head + Ints(tile.first_head), 0.0F);
-      softmax.largest[half] = select(mine, sink, softmax.largest[half]);
-      softmax.total[half] = select(mine, Floats(1.0F), softmax.total[half]);
-    }
+    if (args.merged.sinks.is_null() || tile.chunk > 0) return;
+    const LaneQuery query(tile, half);
+    const Bools has_sink = query.in && shuffle(rows.begin, query.row) < Ints(kChunkEntries);
+    const Floats sinks = args.merged.sinks.load_if(has_sink, query.head + Ints(tile.first_head), 0.0F);
+    softmax.largest[half] = select(has_sink, sinks, softmax.largest[half]);
+    softmax.total[half] = select(has_sink, Floats(1.0F), softmax.total[half]);
   }
   template <bool kAll>
   SIMT void add(const EntryBlock& block) {
     Floats scores[kEntryTiles][4], shrink[2];
     Ints weights[kValueTiles][4];
     score_block(args, queries, block.places, scores);
-    weigh_block<Cached, kAll>(args, tile, block, scores, softmax, shrink, weights);
+    weigh_block<Cached, kAll>(args, tile, rows, block, scores, softmax, shrink, weights);
     add_block_values<Cached, kAll>(args, tile, block, shrink, weights, y);
   }
 };
@@ -295,8 +290,7 @@ struct TileWork {
 // The part of the block that a row sees, if any.
 template <typename Cached>
 SIMT void add_own_block(TileWork<Cached>& work, int row, int of_chunk) {
-  const SeenEntries& seen = work.args.merged.seen;
-  const RowChunk chunk = RowChunk::of(row_span(seen, work.tile.first_row + row), work.tile.chunk);
+  const RowChunk chunk = RowChunk::of(work.rows.span(row), work.tile.chunk);
   const int begin = chunk.begin + of_chunk, end = begin + kTensorEntries;
   const int from = begin > chunk.from ? begin : chunk.from, to = end < chunk.to ? end : chunk.to;
   if (from >= to) return;
@@ -333,10 +327,11 @@ SIMT void store_tile(const TileWork<Cached>& work) {
 }
 
 template <typename Cached>
-SIMT void attend_tile(const AttentionArgs<Cached>& args, const QueryTile& tile, const Shared<int>& queries) {
+SIMT void attend_tile(const AttentionArgs<Cached>& args, const QueryTile& tile, const TileRows& rows,
+                      const Shared<int>& queries) {
   put_queries(args, tile, queries);
-  TileWork<Cached> work(args, tile, queries);
-  const SharedEntries shared = SharedEntries::of(args.merged.seen, tile);
+  TileWork<Cached> work(args, tile, rows, queries);
+  const SharedEntries& shared = rows.shared;
   for (int of_chunk = 0; of_chunk < kChunkEntries; of_chunk += kTensorEntries) {
     const int begin = shared.begin + of_chunk, end = begin + kTensorEntries;
     if (begin >= shared.from && end <= shared.to) {
@@ -360,11 +355,9 @@ SIMT void tensor_attention(const Block& block, const AttentionArgs<Cached>& args
   const Shared<int> queries(block, block.warp() * bytes, bytes / 4);
   for (int i = first; i < items; i += warps) {
     const QueryTile tile = tiles.tile(merged, args.kv_heads, chunks, i);
-    bool is_seen = false;
-    for (int row = 0; row < tile.rows; ++row)
-      is_seen = is_seen || tile.chunk < row_span(merged.seen, tile.first_row + row).chunks();
-    if (is_seen) attend_tile(args, tile, queries);
-    merge_tile(block, merged, tile);
+    const TileRows rows(merged.seen, tile);
+    if (any_lane(Ints(tile.chunk) < rows.chunks())) attend_tile(args, tile, rows, queries);
+    merge_tile(block, merged, tile, rows);
   }
   pack_padding(merged, first, warps);
 }

@@ -48,6 +48,7 @@ class Runner {
     int count = 1;
     LogitsWanted wanted = LogitsWanted::kAll;
     std::vector<int> parents = {};  // of a tree
+    int64_t first_layers = 0;       // that a pass runs before the whole one; 0: there is no such pass
   };
   // The logits and the features of a pass. The path to the last node of a tree stays.
   std::vector<float> run(const std::vector<Part>& parts, uint32_t seed) {
@@ -64,6 +65,8 @@ class Runner {
         append_tree(batch, sequence, transactions.back(), {tokens.back(), part.parents}, part.wanted);
       }
     }
+    if (const int64_t layers = parts.front().first_layers; layers > 0)
+      model_->forward_subset(batch, *cache_, {.count = layers, .skip_attention = {}, .skip_mlp = {}});
     const auto before = model_->device_counts();
     const auto logits = model_->forward(batch, *cache_);
     if (before) counts_ = *model_->device_counts() - *before;
@@ -205,6 +208,23 @@ TEST(PassLists, TextsMayOutgrowTheirList) {
   }
   expect_equal(tree);
   EXPECT_EQ(there.counts().allocations, 0);
+}
+
+// After a pass of only the first layers, states hold other entries in the later ones, and no list is right
+// for all of them.
+TEST(PassLists, StatesThatDifferByLayerGetNoList) {
+  if (table_for_lists() == nullptr)
+    GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  EmulatedDevice device({.seed = 3, .checks_races = true});
+  Runner there("qwen3_5", &device), here("qwen3_5", nullptr);
+  const auto expect_equal = [&](const Runner::Part& part, int64_t lists) {
+    EXPECT_EQ(there.run({part}, 7), here.run({part}, 7));
+    EXPECT_EQ(there.counts().lists, lists);
+  };
+  expect_equal({.count = 5}, 1);
+  expect_equal({.count = 3, .parents = {-1, 0, 0}, .first_layers = 2}, 0);
+  expect_equal({.count = 4, .parents = {-1, 0, 0, 1}}, 1);
+  expect_equal({.count = 2}, 1);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 ROWS, COLS, GROUP = 16, 64, 32
 RANDOM = np.random.default_rng(20)
+LATER = np.random.default_rng(21)  # of cases that came later
 
 
 def scales(groups, dtype):
@@ -58,8 +59,8 @@ def int_quantized():
     return {"m.weight": codes, "m.weight_scale": scale, "expected": codes.double() * scale.double()}
 
 
-def float8(part, scale, rows=ROWS, cols=COLS, block=None):
-    numbers = torch.from_numpy(RANDOM.normal(0, 60, (rows, cols))).to(torch.float8_e4m3fn)
+def float8(part, scale, rows=ROWS, cols=COLS, block=None, random=RANDOM):
+    numbers = torch.from_numpy(random.normal(0, 60, (rows, cols))).to(torch.float8_e4m3fn)
     wide = by_block(scale, (rows, cols), block) if block else scale
     return {"m.weight": numbers, part: scale, "expected": numbers.double() * wide.double()}
 
@@ -72,10 +73,25 @@ def mxfp4():
     return {"m_blocks": blocks, "m_scales": exponents, "expected": expected.double()}
 
 
+def nvfp4(factor, numbers, is_inverse, rows=16, cols=128):
+    codes = LATER.integers(0, 16, (rows, cols))
+    group_scales = torch.from_numpy(LATER.uniform(1, 448, (rows, cols // 16))).to(torch.float8_e4m3fn)
+    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])[codes]
+    stored = torch.tensor(2700.0 if is_inverse else 0.00037)
+    of_all = 1 / stored.double() if is_inverse else stored.double()
+    return {
+        numbers: torch.from_numpy((codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)),
+        "m.weight_scale": group_scales,
+        factor: stored.reshape(1) if is_inverse else stored,
+        "expected": torch.from_numpy(values) * group_scales.double().repeat_interleave(16, dim=1) * of_all,
+    }
+
+
 def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/quantization")
     out.mkdir(parents=True, exist_ok=True)
     uniform = torch.from_numpy(RANDOM.uniform(0.0002, 0.002, (3, 5))).float()
+    later_scales = torch.from_numpy(LATER.uniform(0.002, 0.02, (ROWS, 1))).float()
     cases = {
         "gptq_4": gptq(4, symmetric=True),
         "gptq_4_zeros": gptq(4, symmetric=False),
@@ -95,6 +111,9 @@ def main():
         "fp8_channel": float8("m.weight_scale", scales(1, torch.bfloat16)),
         "fp8_tensor": float8("m.weight_scale", torch.tensor([0.0031])),
         "mxfp4": mxfp4(),
+        "fp8_wide": float8("m.weight_scale", later_scales, cols=256, random=LATER),
+        "nvfp4_packed": nvfp4("m.weight_global_scale", "m.weight_packed", is_inverse=True),
+        "nvfp4_modelopt": nvfp4("m.weight_scale_2", "m.weight", is_inverse=False),
     }
     for name, parts in cases.items():
         save_file({part: tensor.contiguous() for part, tensor in parts.items()}, out / f"{name}.safetensors")

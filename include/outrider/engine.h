@@ -32,12 +32,20 @@ class Communicator;  // internal
 enum class ComputeDevice : uint8_t { kAuto, kCpu, kCuda, kEmulated };
 
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
-enum class KvCacheType : uint8_t { kAuto, kF32, kBF16, kF16, kQ8_0 };
+enum class KvCacheType : uint8_t {
+  kAuto,
+  kF32,
+  kBF16,
+  kF16,
+  kE4M3,  // 8 bits without a scale, at most +-448
+  kQ8_0,
+};
 
 enum class WeightPrecision : uint8_t {
   kAuto,  // as stored
   kF32,
   kBF16,
+  kF8,    // E4M3, blocks of 128 numbers with a scale each; the output head and the table stay as stored
   kQ8_0,  // GGUF's blocks of 32 numbers with a scale each
   kQ8,    // 8 bits, one scale per output: many rows cost least
   kQ4,    // GGUF's Q4_0

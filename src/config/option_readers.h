@@ -16,16 +16,18 @@
 namespace outrider {
 
 // The names of values.
-inline constexpr std::array<NamedValue<WeightPrecision>, 6> kWeightTypes = {{{"auto", WeightPrecision::kAuto},
+inline constexpr std::array<NamedValue<WeightPrecision>, 7> kWeightTypes = {{{"auto", WeightPrecision::kAuto},
                                                                              {"f32", WeightPrecision::kF32},
                                                                              {"bf16", WeightPrecision::kBF16},
+                                                                             {"f8", WeightPrecision::kF8},
                                                                              {"q8_0", WeightPrecision::kQ8_0},
                                                                              {"q8", WeightPrecision::kQ8},
                                                                              {"q4", WeightPrecision::kQ4}}};
-inline constexpr std::array<NamedValue<KvCacheType>, 5> kKvTypes = {{{"auto", KvCacheType::kAuto},
+inline constexpr std::array<NamedValue<KvCacheType>, 6> kKvTypes = {{{"auto", KvCacheType::kAuto},
                                                                      {"f32", KvCacheType::kF32},
                                                                      {"bf16", KvCacheType::kBF16},
                                                                      {"f16", KvCacheType::kF16},
+                                                                     {"e4m3", KvCacheType::kE4M3},
                                                                      {"q8_0", KvCacheType::kQ8_0}}};
 inline constexpr std::array<NamedValue<ThreadPinning>, 3> kPinning = {
     {{"auto", ThreadPinning::kAuto}, {"on", ThreadPinning::kOn}, {"off", ThreadPinning::kOff}}};

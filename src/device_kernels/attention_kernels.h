@@ -8,4 +8,5 @@
   KERNEL(AttentionF32, AttentionF32Args, attention<CachedF32>)    \
   KERNEL(AttentionBf16, AttentionBf16Args, attention<CachedBf16>) \
   KERNEL(AttentionF16, AttentionF16Args, attention<CachedF16>)    \
-  KERNEL(AttentionQ8, AttentionQ8Args, attention<CachedQ8>)
+  KERNEL(AttentionQ8, AttentionQ8Args, attention<CachedQ8>)       \
+  KERNEL(AttentionE4m3, AttentionE4m3Args, attention<CachedE4m3>)

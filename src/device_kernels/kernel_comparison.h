@@ -37,6 +37,12 @@ inline constexpr int64_t kLeastOutputs = 1'000'000;
 #else
 inline constexpr int64_t kLeastOutputs = 10'000;
 #endif
+// The entries of long texts.
+#ifdef OUTRIDER_SLOW_TEST
+inline constexpr int kLongText = 131'072;
+#else
+inline constexpr int kLongText = 32'768;
+#endif
 // Each product is computed with eight warps, with two or three, and by the kernel for many rows if there is
 // one.
 inline constexpr int64_t kRunsOfProduct = 3;

@@ -41,6 +41,7 @@
   KERNEL(F32Rows, F32ProductArgs, float_rows<F32Weights>)                                                  \
   KERNEL(F16Rows, F16ProductArgs, float_rows<F16Weights>)                                                  \
   KERNEL(Bf16Rows, Bf16ProductArgs, float_rows<Bf16Weights>)                                               \
+  KERNEL(F8Rows, F8ProductArgs, float_rows<F8Weights>)                                                     \
   KERNEL(StackedFewRowsCentredNibbles, StackedGroupedArgs, stacked<few_rows<CentredNibbles>>)              \
   KERNEL(StackedFewRowsMinNibbles, StackedGroupedArgs, stacked<few_rows<MinNibbles>>)                      \
   KERNEL(StackedFewRowsNarrowMinNibbles, StackedGroupedArgs, stacked<few_rows<NarrowMinNibbles>>)          \
@@ -53,6 +54,7 @@
   KERNEL(StackedF32Rows, StackedF32Args, stacked<float_rows<F32Weights>>)                                  \
   KERNEL(StackedF16Rows, StackedF16Args, stacked<float_rows<F16Weights>>)                                  \
   KERNEL(StackedBf16Rows, StackedBf16Args, stacked<float_rows<Bf16Weights>>)                               \
+  KERNEL(StackedF8Rows, StackedF8Args, stacked<float_rows<F8Weights>>)                                     \
   KERNEL(LookUpCentredNibbles, GroupedTableArgs, look_up_grouped<CentredNibbles>)                          \
   KERNEL(LookUpMinNibbles, GroupedTableArgs, look_up_grouped<MinNibbles>)                                  \
   KERNEL(LookUpNarrowMinNibbles, GroupedTableArgs, look_up_grouped<NarrowMinNibbles>)                      \

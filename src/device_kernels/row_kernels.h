@@ -32,6 +32,7 @@
   KERNEL(RotateAndStoreF32, RotateAndStoreF32Args, rotate_and_store<CachedF32>)    \
   KERNEL(RotateAndStoreBf16, RotateAndStoreBf16Args, rotate_and_store<CachedBf16>) \
   KERNEL(RotateAndStoreF16, RotateAndStoreF16Args, rotate_and_store<CachedF16>)    \
+  KERNEL(RotateAndStoreE4m3, RotateAndStoreE4m3Args, rotate_and_store<CachedE4m3>) \
   KERNEL(RotateAndStoreQ8, RotateAndStoreQ8Args, rotate_and_store<CachedQ8>)       \
   KERNEL(AddScaledRows, ElementwiseArgs, elementwise<AddScaledRows>)               \
   KERNEL(MultiplyRows, ElementwiseArgs, elementwise<MultiplyRows>)                 \
@@ -46,6 +47,7 @@
   KERNEL(ReadF32, ReadF32Args, read_heads<CachedF32>)                              \
   KERNEL(ReadBf16, ReadBf16Args, read_heads<CachedBf16>)                           \
   KERNEL(ReadF16, ReadF16Args, read_heads<CachedF16>)                              \
+  KERNEL(ReadE4m3, ReadE4m3Args, read_heads<CachedE4m3>)                           \
   KERNEL(ReadQ8, ReadQ8Args, read_heads<CachedQ8>)                                 \
   KERNEL(PlaceColumns, ColumnsArgs, place_columns)                                 \
   KERNEL(Means, MeansArgs, means)                                                  \

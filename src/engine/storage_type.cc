@@ -11,6 +11,8 @@ std::optional<DType> storage_type(WeightPrecision precision) {
       return DType::kF32;
     case WeightPrecision::kBF16:
       return DType::kBF16;
+    case WeightPrecision::kF8:
+      return DType::kF8;
     case WeightPrecision::kQ8_0:
       return DType::kQ8_0;
     case WeightPrecision::kQ8:
@@ -27,6 +29,8 @@ DType storage_type(KvCacheType type) {
       return DType::kF32;
     case KvCacheType::kF16:
       return DType::kF16;
+    case KvCacheType::kE4M3:
+      return DType::kE4M3;
     case KvCacheType::kQ8_0:
       return DType::kQ8_0;
     case KvCacheType::kAuto:

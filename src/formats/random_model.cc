@@ -71,34 +71,37 @@ struct Fixture {
 };
 
 constexpr std::array kFixtures = {
-    Fixture{DType::kF32, 2, 1, 0x807F, 121 << 7},    // +-[2^-6, 2^-5)
-    Fixture{DType::kBF16, 0, 1, 0x807F, 121 << 7},   // +-[2^-6, 2^-5)
-    Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},     // +-[2^-6, 2^-5)
-    Fixture{DType::kQ8_0, 0, 1, 0x00FF, 0x0C00},     // scale 2^-12..: times +-127
-    Fixture{DType::kQ4_0, 0, 1, 0x80FF, 0x1C00},     // scale +-2^-8..: times -8..7
-    Fixture{DType::kQ4_1, 0, 1, 0x00FF, 0x1800},     // 2^-9..: times 0..15
-    Fixture{DType::kQ4_1, 2, 1, 0x00FF, 0xA400},     // plus -2^-6..
-    Fixture{DType::kQ5_0, 0, 1, 0x00FF, 0x1400},     // 2^-10..: times -16..15
-    Fixture{DType::kQ5_1, 0, 1, 0x00FF, 0x1400},     // 2^-10..: times 0..31
-    Fixture{DType::kQ5_1, 2, 1, 0x00FF, 0xA400},     // plus -2^-6..
-    Fixture{DType::kQ2_K, 80, 2, 0x00FF, 0x0C00},    // 2^-12..: times 0..15 times 0..3
-    Fixture{DType::kQ3_K, 108, 1, 0x00FF, 0x0800},   // 2^-13..: times -32..31 times -4..3
-    Fixture{DType::kQ4_K, 0, 2, 0x00FF, 0x0200},     // 2^-15: times 0..63 times 0..15
-    Fixture{DType::kQ5_K, 0, 2, 0x00FF, 0x0100},     // 2^-16: times 0..63 times 0..31
-    Fixture{DType::kQ6_K, 208, 1, 0x00FF, 0x0080},   // 2^-17: times +-127 times -32..31
-    Fixture{DType::kIQ1_S, 0, 1, 0x00FF, 0x1400},    // 2^-10..: times 1..15 times +-9/8
-    Fixture{DType::kIQ1_M, 48, 4, 0x0FFF, 0x1000},   // 2^-11: times 1..15 times +-9/8
-    Fixture{DType::kIQ2_XXS, 0, 1, 0x00FF, 0x0800},  // 2^-13..: times 1/8..4 times +-43
-    Fixture{DType::kIQ2_XS, 0, 1, 0x00FF, 0x0800},   // 2^-13..: times 1/8..4 times +-43
-    Fixture{DType::kIQ2_S, 0, 1, 0x00FF, 0x0800},    // 2^-13..: times 1/8..4 times +-43
-    Fixture{DType::kIQ3_XXS, 0, 1, 0x00FF, 0x0200},  // 2^-15..: times 1/4..8 times +-62
-    Fixture{DType::kIQ3_S, 0, 1, 0x00FF, 0x0200},    // 2^-15..: times 1..31 times +-15
-    Fixture{DType::kIQ4_NL, 0, 1, 0x00FF, 0x0C00},   // 2^-12..: times +-127
-    Fixture{DType::kIQ4_XS, 0, 1, 0x00FF, 0x0080},   // 2^-17: times -32..31 times +-127
-    Fixture{DType::kTQ1_0, 52, 1, 0x00FF, 0x2400},   // 2^-6..: times -1..1
-    Fixture{DType::kTQ2_0, 64, 1, 0x00FF, 0x2400},   // 2^-6..: times -1..2
-    Fixture{DType::kMXFP4, 0, 1, 0xFF03, 0x0074},    // 2^-12..2^-9: times +-12; the upper byte is codes
-    Fixture{DType::kNVFP4, 0, 2, 0x0707, 0x0000},    // 0..7 * 2^-10: times +-12
+    Fixture{DType::kF32, 2, 1, 0x807F, 121 << 7},     // +-[2^-6, 2^-5)
+    Fixture{DType::kBF16, 0, 1, 0x807F, 121 << 7},    // +-[2^-6, 2^-5)
+    Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},      // +-[2^-6, 2^-5)
+    Fixture{DType::kQ8_0, 0, 1, 0x00FF, 0x0C00},      // scale 2^-12..: times +-127
+    Fixture{DType::kQ4_0, 0, 1, 0x80FF, 0x1C00},      // scale +-2^-8..: times -8..7
+    Fixture{DType::kQ4_1, 0, 1, 0x00FF, 0x1800},      // 2^-9..: times 0..15
+    Fixture{DType::kQ4_1, 2, 1, 0x00FF, 0xA400},      // plus -2^-6..
+    Fixture{DType::kQ5_0, 0, 1, 0x00FF, 0x1400},      // 2^-10..: times -16..15
+    Fixture{DType::kQ5_1, 0, 1, 0x00FF, 0x1400},      // 2^-10..: times 0..31
+    Fixture{DType::kQ5_1, 2, 1, 0x00FF, 0xA400},      // plus -2^-6..
+    Fixture{DType::kQ2_K, 80, 2, 0x00FF, 0x0C00},     // 2^-12..: times 0..15 times 0..3
+    Fixture{DType::kQ3_K, 108, 1, 0x00FF, 0x0800},    // 2^-13..: times -32..31 times -4..3
+    Fixture{DType::kQ4_K, 0, 2, 0x00FF, 0x0200},      // 2^-15: times 0..63 times 0..15
+    Fixture{DType::kQ5_K, 0, 2, 0x00FF, 0x0100},      // 2^-16: times 0..63 times 0..31
+    Fixture{DType::kQ6_K, 208, 1, 0x00FF, 0x0080},    // 2^-17: times +-127 times -32..31
+    Fixture{DType::kIQ1_S, 0, 1, 0x00FF, 0x1400},     // 2^-10..: times 1..15 times +-9/8
+    Fixture{DType::kIQ1_M, 48, 4, 0x0FFF, 0x1000},    // 2^-11: times 1..15 times +-9/8
+    Fixture{DType::kIQ2_XXS, 0, 1, 0x00FF, 0x0800},   // 2^-13..: times 1/8..4 times +-43
+    Fixture{DType::kIQ2_XS, 0, 1, 0x00FF, 0x0800},    // 2^-13..: times 1/8..4 times +-43
+    Fixture{DType::kIQ2_S, 0, 1, 0x00FF, 0x0800},     // 2^-13..: times 1/8..4 times +-43
+    Fixture{DType::kIQ3_XXS, 0, 1, 0x00FF, 0x0200},   // 2^-15..: times 1/4..8 times +-62
+    Fixture{DType::kIQ3_S, 0, 1, 0x00FF, 0x0200},     // 2^-15..: times 1..31 times +-15
+    Fixture{DType::kIQ4_NL, 0, 1, 0x00FF, 0x0C00},    // 2^-12..: times +-127
+    Fixture{DType::kIQ4_XS, 0, 1, 0x00FF, 0x0080},    // 2^-17: times -32..31 times +-127
+    Fixture{DType::kTQ1_0, 52, 1, 0x00FF, 0x2400},    // 2^-6..: times -1..1
+    Fixture{DType::kTQ2_0, 64, 1, 0x00FF, 0x2400},    // 2^-6..: times -1..2
+    Fixture{DType::kMXFP4, 0, 1, 0xFF03, 0x0074},     // 2^-12..2^-9: times +-12; the upper byte is codes
+    Fixture{DType::kNVFP4, 0, 2, 0x0707, 0x0000},     // 0..7 * 2^-10: times +-12
+    Fixture{DType::kNVFP4F, 2, 1, 0x0000, 117 << 7},  // 2^-10..
+    Fixture{DType::kNVFP4F, 4, 2, 0x0707, 0x3838},    // times 1..2 times +-12
+    Fixture{DType::kF8, 2, 1, 0x007F, 113 << 7},      // 2^-14..: times +-480
 };
 
 void fill_random(DType dtype, Buffer& buffer) {
@@ -145,7 +148,7 @@ Result<ShapeRequest> parse_shape_path(const std::string& path) {
   ShapeRequest request;
   OUTRIDER_TRY(request.config, shape_config(std::string_view(text).substr(0, first)));
   const auto type = parse_dtype(std::string_view(text).substr(first + 1, second - first - 1));
-  if (!type || *type == DType::kI8) {  // kI8 does not occur in files
+  if (!type || *type >= DType::kI8) {  // these types do not occur in files
     return input_error(quote(path) + ": expected a stored weight type such as bf16, q8_0 or q4_0");
   }
   request.weights = *type;

@@ -29,7 +29,7 @@ struct AttentionTestShape {
   int64_t row_bytes() const { return kv_head_count * cached_head_bytes(type, head_dim); }
 };
 
-inline constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0};
+inline constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0};
 
 // Entries [count, kv_head_count, head_dim] in pages that lie in reversed order. All slots that hold no entry
 // are NaN.

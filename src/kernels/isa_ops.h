@@ -23,6 +23,14 @@ inline constexpr int64_t kChannelDepth = 64;  // 8-bit inputs of a tile
 // Bytes before the codes of a panel: one unit (f32), or the 16 f32 scales of kChannels.
 inline constexpr int64_t kPanelHeader = 64;
 
+// Panels of F8 are blocks of kF8Block inputs: the scales of the features, then [inputs][features]. Products
+// read the bits of E4M3 as half precision, which is 2^-8 times the number, so the scales are kF8Unit times
+// larger.
+inline constexpr int64_t kF8Block = 128;
+inline constexpr int64_t kF8Scales = kDotFeatures * 4;  // bytes
+inline constexpr int64_t kF8PanelBlock = kF8Scales + kF8Block * kDotFeatures;
+inline constexpr float kF8Unit = 256;
+
 // The code of zero of NibbleValues::kCentred.
 inline constexpr int kNibbleZero = 8;
 

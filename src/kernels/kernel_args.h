@@ -83,11 +83,12 @@ struct SoftcapArgs {
 };
 
 // Keys or values of one row, written to the cache and rounded to its type: head vectors of
-// cached_head_bytes() each. A NaN or infinity stays NaN or infinity; in Q8_0 it makes its block of 32 NaN.
+// cached_head_bytes() each. A NaN or infinity stays NaN or infinity. In Q8_0 it makes its block of 32 NaN.
+// E4M3 has NaN for both, and 448 for larger numbers.
 struct StoreKvArgs {
   const float* x = nullptr;  // [heads, head_dim]
   std::byte* out = nullptr;
-  DType type = DType::kF32;  // F32, BF16, F16 or Q8_0
+  DType type = DType::kF32;  // F32, BF16, F16, E4M3 or Q8_0
   int64_t heads = 0;
   int64_t head_dim = 0;
 };

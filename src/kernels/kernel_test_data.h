@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <iostream>
 #include <random>
 #include <string>
@@ -17,8 +18,9 @@
 
 namespace outrider {
 
+// All types of weights.
 inline constexpr auto kAllDTypes = [] {
-  std::array<DType, kDTypeCount> all{};
+  std::array<DType, kWeightTypeCount> all{};
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<DType>(i);
   return all;
 }();
@@ -117,6 +119,10 @@ inline void put_scales(DType dtype, std::mt19937_64& engine, std::byte* block) {
     for (const size_t offset : scales.offsets) {
       put_word(offset, f32_to_f16(1e-5F * static_cast<float>(1 + engine() % 16)));
     }
+  }
+  if (dtype == DType::kF8 || dtype == DType::kNVFP4F) {
+    const float scale = 1e-4F * static_cast<float>(dtype == DType::kF8 ? 1 + engine() % 16 : 1);
+    std::memcpy(block, &scale, sizeof(scale));
   }
   if (dtype == DType::kMXFP4) block[0] = static_cast<std::byte>(110 + engine() % 8);
   for (size_t i = 0; dtype == DType::kIQ1_M && i < 4; ++i) {  // a nibble of the scale on top of each word

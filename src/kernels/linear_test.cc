@@ -211,7 +211,7 @@ TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
   const auto integers = select_kernels(kIntegers);
   if (!integers.ok()) GTEST_SKIP() << integers.error().message;
   for (DType dtype : kAllDTypes) {
-    if (block_elements(dtype) == 1 && dtype != DType::kI8) continue;
+    if (!has_codes(dtype)) continue;
     const int64_t n = 50, k = 768, rows = 37;
     const StoredMatrix matrix = random_matrix(dtype, n, k, 17);
     const Floats x = random_floats(rows * k, 18);
@@ -239,7 +239,7 @@ Floats exact_floats(size_t count, uint64_t seed) {
 }
 
 StoredMatrix exact_matrix(DType dtype, int64_t n, int64_t k) {
-  if (dtype >= DType::kQ2_K && dtype != DType::kI8) return random_matrix(dtype, n, k, 23);
+  if (dtype >= DType::kQ2_K && dtype < DType::kF8) return random_matrix(dtype, n, k, 23);
   StoredMatrix matrix{dtype, n, k, std::vector<std::byte>(static_cast<size_t>(n * row_bytes(dtype, k)))};
   const Floats numbers = exact_floats(static_cast<size_t>(n * k), 23);
   for (int64_t j = 0; j < n; ++j)
@@ -260,7 +260,7 @@ TEST(Linear, CodeProductsHaveTheSameBitsOnEveryArchitecture) {
   if (!integers.ok()) GTEST_SKIP() << integers.error().message;
   std::ostringstream found;
   for (DType dtype : kAllDTypes) {
-    if (block_elements(dtype) == 1 && dtype != DType::kI8) continue;
+    if (!has_codes(dtype)) continue;
     const int64_t n = 50, k = 768, rows = 21;
     const auto packed = pack_matrix(**integers, exact_matrix(dtype, n, k).view());
     const Floats y = product(**integers, *packed, exact_floats(rows * k, 24), rows, 2);
@@ -309,7 +309,7 @@ TEST(Linear, PartsOfSeveralTypesArePackedAsOneMatrix) {
   const std::vector<TensorView> parts = {first.view(), second.view()};
   const Floats x = random_floats(k, 21);
   for (const KernelTable* table : tables_to_test()) {
-    for (DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kI8}) {
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF8, DType::kQ8_0, DType::kQ4_0, DType::kI8}) {
       const MatrixSource source{parts, dtype};
       auto packed = table->layout(source);
       ASSERT_TRUE(packed.ok());

@@ -14,7 +14,7 @@ namespace outrider {
 // Layouts of the weights of a product; isa_ops.h has the sizes.
 enum class WeightLayout : uint8_t {
   kRows,         // as stored
-  kPanels,       // F32, F16, BF16: panels of features, input by input
+  kPanels,       // F32, F16, BF16, F8: panels of features, input by input
   kPairs,        // BF16: as kPanels, two inputs of each feature side by side
   kDotNibbles,   // 4-bit codes, four inputs of each feature side by side
   kDotBytes,     // as kDotNibbles, 8-bit codes

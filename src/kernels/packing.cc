@@ -18,7 +18,7 @@ namespace {
 // Rows of a source, converted one at a time.
 class RowReader {
  public:
-  explicit RowReader(const MatrixSource& source) : source_(source) {}
+  RowReader(const MatrixSource& source, DType dtype) : source_(source), dtype_(dtype) {}
 
   // Valid until the next call.
   const std::byte* row(int64_t j) {
@@ -26,16 +26,17 @@ class RowReader {
     while (j >= source_.parts[part].rows()) j -= source_.parts[part++].rows();
     const TensorView& view = source_.parts[part];
     const std::byte* stored = view.row(j, made_);
-    if (view.dtype == source_.dtype) return stored;
+    if (view.dtype == dtype_) return stored;
     numbers_.resize(static_cast<size_t>(view.cols()));
-    converted_.resize(static_cast<size_t>(row_bytes(source_.dtype, view.cols())));
+    converted_.resize(static_cast<size_t>(row_bytes(dtype_, view.cols())));
     dequantize_row(view.dtype, stored, numbers_.data(), view.cols());
-    quantize_row(source_.dtype, numbers_.data(), converted_.data(), view.cols());
+    quantize_row(dtype_, numbers_.data(), converted_.data(), view.cols());
     return converted_.data();
   }
 
  private:
   const MatrixSource& source_;
+  const DType dtype_;
   std::vector<std::byte> made_;
   std::vector<float> numbers_;
   std::vector<std::byte> converted_;
@@ -63,6 +64,21 @@ template <int64_t kBytes>
 void pack_numbers(const PanelRow& row) {
   for (int64_t i = 0; i < row.k; ++i) {
     std::memcpy(row.panel + (i * kDotFeatures + row.index) * kBytes, row.stored + i * kBytes, kBytes);
+  }
+}
+
+// Blocks of kF8Block inputs: 16 scales, then [input][16]
+void pack_f8(const PanelRow& row) {
+  const std::byte* from = row.stored;
+  for (int64_t begin = 0; begin < row.k; begin += kF8Block, from += kF8Block) {
+    std::byte* block = row.panel + begin / kF8Block * kF8PanelBlock;
+    float scale;
+    std::memcpy(&scale, from, sizeof(scale));
+    from += sizeof(scale);
+    scale *= kF8Unit;
+    std::memcpy(block + row.index * static_cast<int64_t>(sizeof(scale)), &scale, sizeof(scale));
+    block += kF8Scales;
+    for (int64_t i = 0; i < kF8Block; ++i) block[i * kDotFeatures + row.index] = from[i];
   }
 }
 
@@ -185,6 +201,7 @@ void pack_row(WeightLayout layout, const PanelRow& row, float unit) {
       std::memcpy(row.panel, row.stored, static_cast<size_t>(row_bytes(row.dtype, row.k)));
       return;
     case WeightLayout::kPanels:
+      if (row.dtype == DType::kF8) return pack_f8(row);
       return row.dtype == DType::kF32 ? pack_numbers<4>(row) : pack_numbers<2>(row);
     case WeightLayout::kPairs:
       return pack_pairs(row);
@@ -272,25 +289,28 @@ InputLayout inputs_of(WeightLayout layout) {
   }
 }
 
+// Where products have two bf16 inputs at a time, f8 becomes bf16.
+bool is_multiplied_as_bf16(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF8; }
+
 }  // namespace
 
 WeightLayout stored_layout(DType) { return WeightLayout::kRows; }
 
 WeightLayout dot_layout(DType dtype) {
   if (dtype == DType::kI8) return WeightLayout::kChannels;
-  if (block_elements(dtype) == 1) return WeightLayout::kPanels;
+  if (!has_codes(dtype)) return WeightLayout::kPanels;
   return code_type(dtype).bits == 4 ? WeightLayout::kDotNibbles : WeightLayout::kDotBytes;
 }
 
 WeightLayout pair_layout(DType dtype) {
-  return dtype == DType::kBF16 ? WeightLayout::kPairs : dot_layout(dtype);
+  return is_multiplied_as_bf16(dtype) ? WeightLayout::kPairs : dot_layout(dtype);
 }
 
 // F32 and F16 weights have more bits than a bf16 tile holds. Decoding 8-bit codes to it costs more than the
 // memory they save, so codes that 8-bit tiles can multiply (Q8_0, Q5_0) are multiplied as they are.
 WeightLayout tile_layout(DType dtype) {
-  if (dtype == DType::kBF16) return WeightLayout::kTiles;
-  if (block_elements(dtype) == 1) return dot_layout(dtype);
+  if (is_multiplied_as_bf16(dtype)) return WeightLayout::kTiles;
+  if (!has_codes(dtype)) return dot_layout(dtype);
   const CodeType type = code_type(dtype);
   if (type.bits == 4) return WeightLayout::kTileNibbles;
   return type.group == kInputGroup && !type.has_min ? WeightLayout::kDotBytes : WeightLayout::kTileBytes;
@@ -302,16 +322,17 @@ Result<PackedMatrix> row_layout(const MatrixSource& source) {
 
 Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightLayout layout) {
   OUTRIDER_RETURN_IF_ERROR(check_source(source));
+  const bool is_bf16 = layout == WeightLayout::kPairs || layout == WeightLayout::kTiles;
   PackedMatrix packed{.layout = layout,
                       .inputs = inputs_of(layout),
-                      .dtype = source.dtype,
+                      .dtype = is_bf16 ? DType::kBF16 : source.dtype,
                       .n = 0,
                       .k = source.parts.front().cols(),
                       .panel_features = panel_features(layout),
                       .panel_bytes = 0,
                       .data = {}};
   for (const TensorView& part : source.parts) packed.n += part.rows();
-  packed.panel_bytes = panel_bytes(layout, source.dtype, packed.k);
+  packed.panel_bytes = panel_bytes(layout, packed.dtype, packed.k);
   return packed;
 }
 
@@ -346,7 +367,7 @@ LinearShare linear_share(const LinearArgs& args, Range features) {
 }
 
 void pack_panels(const MatrixSource& source, PackedMatrix& packed, Worker worker) {
-  RowReader reader(source);
+  RowReader reader(source, packed.dtype);
   const Range share = share_of(worker, packed.n, packed.panel_features);
   for (int64_t begin = share.begin; begin < share.end; begin += packed.panel_features) {
     const Range features = {begin, std::min(begin + packed.panel_features, share.end)};

@@ -192,6 +192,17 @@ struct PlainLanes {
   static Floats load_bf16(const uint8_t* p) {
     return each<Floats>([=](size_t i) { return bf16_to_f32(half(p + 2 * i)); });
   }
+  static Floats load_e4m3_halves(const uint8_t* p) {
+    return each<Floats>([=](size_t i) { return e4m3_to_f32(p[i]) / 256; });
+  }
+  static Floats load_e4m3(const uint8_t* p) {
+    return each<Floats>([=](size_t i) {
+      return is_e4m3_nan(p[i]) ? std::numeric_limits<float>::quiet_NaN() : e4m3_to_f32(p[i]);
+    });
+  }
+  static void store_e4m3(uint8_t* p, const Floats& v) {
+    for (size_t i = 0; i < kCount; ++i) p[i] = f32_to_e4m3(v[i]);
+  }
   static Ints signed_bytes(const uint8_t* p) {
     return each<Ints>([=](size_t i) { return static_cast<int8_t>(p[i]); });
   }

@@ -41,8 +41,8 @@ struct RecordedTable {
 const std::map<std::string_view, RecordedTable>& recorded_tables() {
   using enum DType;
   static const std::map<std::string_view, RecordedTable> all = {
-      {"avx2", {recorded_avx2_ops, {kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
-      {"avx512", {recorded_avx512_vnni_ops, {kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
+      {"avx2", {recorded_avx2_ops, {kF32, kF16, kBF16, kF8, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
+      {"avx512", {recorded_avx512_vnni_ops, {kF32, kF16, kBF16, kF8, kQ8_0, kQ4_0, kQ4_K, kQ6_K, kI8}}},
       {"avx512_bf16", {recorded_avx512_bf16_ops, {kBF16}}}};
   return all;
 }

@@ -5,8 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
+#include "kernels/isa_ops.h"
 #include "kernels/quants_k.h"
 #include "kernels/quants_small.h"
 #include "kernels/weight_codes.h"
@@ -53,6 +55,43 @@ void dequantize_i8(const std::byte* row, float* out, int64_t elements) {
   for (int64_t i = 0; i < elements; ++i) out[i] = scale * static_cast<float>(codes[i]);
 }
 
+// The scale maps a block's largest magnitude to 448, the largest number; a number that is not finite makes it
+// NaN.
+void quantize_f8(const float* row, std::byte* out, int64_t elements) {
+  for (int64_t begin = 0; begin < elements; begin += kF8Block) {
+    float largest = 0, nothing = 0;
+    for (int64_t i = begin; i < begin + kF8Block; ++i) {
+      largest = std::fmax(largest, std::fabs(row[i]));
+      nothing += row[i] * 0;
+    }
+    const float scale = largest / 448 + nothing;
+    const float inverse = scale > 0 ? 1 / scale : 0;
+    std::memcpy(out, &scale, sizeof(scale));
+    out += sizeof(scale);
+    for (int64_t i = begin; i < begin + kF8Block; ++i)
+      *out++ = static_cast<std::byte>(f32_to_e4m3(row[i] * inverse));
+  }
+}
+
+void quantize_e4m3(const float* row, std::byte* out, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i) out[i] = static_cast<std::byte>(f32_to_e4m3(row[i]));
+}
+
+void dequantize_e4m3(const std::byte* row, float* out, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i) {
+    const auto bits = static_cast<uint8_t>(row[i]);
+    out[i] = is_e4m3_nan(bits) ? std::numeric_limits<float>::quiet_NaN() : e4m3_to_f32(bits);
+  }
+}
+
+void dequantize_f8(const std::byte* row, float* out, int64_t elements) {
+  for (int64_t begin = 0; begin < elements; begin += kF8Block) {
+    const auto scale = read<float>(row);
+    row += sizeof(scale);
+    for (int64_t i = 0; i < kF8Block; ++i) *out++ = scale * e4m3_to_f32(static_cast<uint8_t>(*row++));
+  }
+}
+
 template <uint16_t (*convert)(float)>
 void convert_numbers(const float* row, std::byte* out, int64_t elements) {
   for (int64_t i = 0; i < elements; ++i) {
@@ -91,6 +130,7 @@ bool can_quantize(DType dtype) {
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16:
+    case DType::kF8:
     case DType::kI8:
     case DType::kQ8_0:
     case DType::kQ4_0:
@@ -120,6 +160,10 @@ void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t eleme
       for (int64_t i = 0; i < elements; ++i)
         out[i] = std::bit_cast<float>(uint32_t{read<uint16_t>(row + i * 2)} << 16);
       return;
+    case DType::kE4M3:
+      return dequantize_e4m3(row, out, elements);
+    case DType::kF8:
+      return dequantize_f8(row, out, elements);
     case DType::kI8:
       return dequantize_i8(row, out, elements);
     default:
@@ -136,6 +180,10 @@ void quantize_row(DType dtype, const float* row, std::byte* out, int64_t element
       return convert_numbers<f32_to_f16>(row, out, elements);
     case DType::kBF16:
       return convert_numbers<f32_to_bf16>(row, out, elements);
+    case DType::kE4M3:
+      return quantize_e4m3(row, out, elements);
+    case DType::kF8:
+      return quantize_f8(row, out, elements);
     case DType::kI8:
       return quantize_i8(row, out, elements);
     case DType::kQ8_0:

@@ -89,6 +89,13 @@ double expected_number(DType dtype, const uint8_t* block, int i) {
       return expected_q4_q5(block, i, true);
     case DType::kQ6_K:
       return expected_q6_k(block, i);
+    case DType::kF8: {
+      float scale;
+      std::memcpy(&scale, block, sizeof(scale));
+      const int bits = block[4 + i], exponent = bits >> 3 & 15;
+      const double magnitude = std::ldexp(bits % 8 + (exponent > 0 ? 8 : 0), std::max(exponent, 1) - 10);
+      return scale * ((bits & 0x80) != 0 ? -magnitude : magnitude);
+    }
     case DType::kI8:
       return static_cast<int8_t>(block[0]);  // the scale stands before the row
     default:
@@ -119,7 +126,8 @@ TEST_P(FormatTest, DequantizeFollowsTheFormat) {
 
 TEST_P(QuantTest, DequantizeMatchesTheReferencePackage) {
   const DType dtype = GetParam();
-  if (dtype == DType::kF32 || dtype == DType::kI8) return;  // types without a file format here
+  if (dtype == DType::kF32 || dtype == DType::kNVFP4F || dtype == DType::kF8 || dtype == DType::kI8)
+    return;  // types without a file format here
   const std::string name(dtype_name(dtype));
   const std::vector<std::byte> blocks = read_golden(name + ".blocks");
   const Floats expected = read_floats(name + ".values");
@@ -131,7 +139,7 @@ TEST_P(QuantTest, DequantizeMatchesTheReferencePackage) {
 
 INSTANTIATE_TEST_SUITE_P(Types, FormatTest,
                          testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0,
-                                         DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kI8),
+                                         DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kF8, DType::kI8),
                          [](const auto& param_info) { return std::string(dtype_name(param_info.param)); });
 INSTANTIATE_TEST_SUITE_P(Types, QuantTest, testing::ValuesIn(kAllDTypes),
                          [](const auto& param_info) { return std::string(dtype_name(param_info.param)); });
@@ -146,6 +154,25 @@ TEST(Quantize, MatchesTheReferencePackageByteForByte) {
     quantize_row(dtype, input.data(), blocks.data(), static_cast<int64_t>(input.size()));
     for (size_t i = 0; i < blocks.size(); ++i)
       ASSERT_EQ(blocks[i], expected[i]) << dtype_name(dtype) << " byte " << i;
+  }
+}
+
+// The nearest number of E4M3, and half of the last place of the largest at most.
+TEST(Quantize, F8IsNearest) {
+  const Floats input = random_floats(1280, 4, 0.05F);
+  std::vector<std::byte> row(static_cast<size_t>(row_bytes(DType::kF8, 1280)));
+  quantize_row(DType::kF8, input.data(), row.data(), 1280);
+  Floats output(1280);
+  dequantize_row(DType::kF8, row.data(), output.data(), 1280);
+  for (size_t i = 0; i < input.size(); ++i) {
+    float scale;
+    std::memcpy(&scale, &row[i / 128 * 132], sizeof(scale));
+    float nearest = HUGE_VALF;
+    for (int bits = 0; bits < 256; ++bits) {
+      if (is_e4m3_nan(static_cast<uint8_t>(bits))) continue;
+      nearest = std::min(nearest, std::fabs(scale * e4m3_to_f32(static_cast<uint8_t>(bits)) - input[i]));
+    }
+    ASSERT_NEAR(std::fabs(output[i] - input[i]), nearest, nearest * 1e-4F) << i;
   }
 }
 

@@ -94,8 +94,8 @@ TEST(RowInvariance, Linear) {
 // Products take rows in tiles and in chunks of tiles; the borders depend on their number.
 TEST(RowInvariance, EveryRowOfManyTiles) {
   for (const KernelTable* table : tables_to_test()) {
-    for (const DType dtype :
-         {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kI8}) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8, DType::kQ8_0, DType::kQ4_0,
+                              DType::kQ4_K, DType::kI8}) {
       const int64_t n = 35, k = block_elements(dtype) == 1 ? 300 : 768;
       const auto packed = pack_matrix(*table, random_matrix(dtype, n, k, 7).view());
       ASSERT_TRUE(packed.ok());
@@ -298,7 +298,8 @@ class AttentionProbe {
 TEST(RowInvariance, Attention) {
   for (const KernelTable* table : tables_to_test()) {
     for (const DType type : kKvTypes) {
-      const bool brief = type == DType::kF16 || type == DType::kQ8_0 || table->name == "reference";
+      const bool brief =
+          type == DType::kF16 || type == DType::kE4M3 || type == DType::kQ8_0 || table->name == "reference";
       for (const int64_t window : brief ? std::vector<int64_t>{20} : std::vector<int64_t>{0, 20, 100}) {
         const bool in_pairs = type == DType::kBF16 || type == DType::kQ8_0;
         const int64_t head_dim = in_pairs ? 32 : 24;  // pairs need a multiple of 32

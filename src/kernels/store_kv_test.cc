@@ -49,6 +49,10 @@ TEST(StoreKv, RoundsToTheNearest) {
             if (type == DType::kF16) {
               ASSERT_EQ(read[d], f16_to_f32(f32_to_f16(number)));
             }
+            if (type == DType::kE4M3) {
+              ASSERT_EQ(read[d], e4m3_to_f32(f32_to_e4m3(number)));
+              continue;
+            }
             // The error is at most half a code plus half a unit of the f16 scale times the code.
             ASSERT_NEAR(read[d], number, largest * (0.501 / 127 + 0.0005))
                 << table->name << " " << dtype_name(type);
@@ -79,6 +83,24 @@ TEST(StoreKv, WhatIsNotFiniteStaysSoAndStaysInItsBlock) {
         EXPECT_EQ(std::memcmp(bytes.data() + 2 * half, good.data() + 2 * half, 2 * half), 0);
       }
     }
+  }
+}
+
+// Every border between two numbers of E4M3, and what lies beside it.
+TEST(StoreKv, E4m3RoundsToNearestEven) {
+  Floats x;
+  for (uint8_t code = 0; code < 0x7E; ++code) {
+    const float middle = (e4m3_to_f32(code) + e4m3_to_f32(code + 1)) / 2;
+    for (const float number : {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 1e9F)})
+      x.insert(x.end(), {number, -number});
+  }
+  x.insert(x.end(), {0.0F, -0.0F, 448.0F, 449.0F, -1e30F, 1e-40F});
+  x.resize((x.size() + 31) / 32 * 32);
+  for (const KernelTable* table : tables_to_test()) {
+    const auto head_dim = static_cast<int64_t>(x.size());
+    const auto bytes = stored(*table, DType::kE4M3, x, head_dim);
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(static_cast<uint8_t>(bytes[i]), f32_to_e4m3(x[i])) << table->name << " " << x[i];
   }
 }
 

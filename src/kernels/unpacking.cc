@@ -17,6 +17,16 @@ void unpack_numbers(const PanelRow& row, float* out) {
   }
 }
 
+void unpack_f8(const PanelRow& row, float* out) {
+  for (int64_t i = 0; i < row.k; ++i) {
+    const std::byte* block = row.panel + i / kF8Block * kF8PanelBlock;
+    float scale;
+    std::memcpy(&scale, block + row.index * static_cast<int64_t>(sizeof(scale)), sizeof(scale));
+    const auto bits = static_cast<uint8_t>(block[kF8Scales + i % kF8Block * kDotFeatures + row.index]);
+    out[i] = scale / kF8Unit * e4m3_to_f32(bits);
+  }
+}
+
 void unpack_pairs(const PanelRow& row, float* out) {
   const std::byte* from = row.panel + row.index * 4;
   for (int64_t i = 0; i < row.k; i += 2, from += kDotFeatures * 4) {
@@ -101,6 +111,7 @@ void unpack_row(const PackedMatrix& packed, int64_t row, float* out) {
     case WeightLayout::kRows:
       return dequantize_row(packed.dtype, bytes, out, packed.k);
     case WeightLayout::kPanels:
+      if (packed.dtype == DType::kF8) return unpack_f8(place, out);
       return packed.dtype == DType::kF32 ? unpack_numbers<4>(place, out) : unpack_numbers<2>(place, out);
     case WeightLayout::kPairs:
       return unpack_pairs(place, out);

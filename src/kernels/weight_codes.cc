@@ -46,11 +46,11 @@ using AllBlockTypes =
                BlockType<DType::kQ5_K, BlockQ5_K>, BlockType<DType::kQ6_K, BlockQ6_K>,
                BlockType<DType::kIQ4_NL, BlockIQ4_NL>, BlockType<DType::kIQ4_XS, BlockIQ4_XS>,
                BlockType<DType::kMXFP4, BlockMXFP4>, BlockType<DType::kNVFP4, BlockNVFP4>,
-               BlockType<DType::kTQ1_0, BlockTQ1_0>, BlockType<DType::kTQ2_0, BlockTQ2_0>,
-               BlockType<DType::kIQ1_S, BlockIQ1_S>, BlockType<DType::kIQ1_M, BlockIQ1_M>,
-               BlockType<DType::kIQ2_XXS, BlockIQ2_XXS>, BlockType<DType::kIQ2_XS, BlockIQ2_XS>,
-               BlockType<DType::kIQ2_S, BlockIQ2_S>, BlockType<DType::kIQ3_XXS, BlockIQ3_XXS>,
-               BlockType<DType::kIQ3_S, BlockIQ3_S>>;
+               BlockType<DType::kNVFP4F, BlockNVFP4F>, BlockType<DType::kTQ1_0, BlockTQ1_0>,
+               BlockType<DType::kTQ2_0, BlockTQ2_0>, BlockType<DType::kIQ1_S, BlockIQ1_S>,
+               BlockType<DType::kIQ1_M, BlockIQ1_M>, BlockType<DType::kIQ2_XXS, BlockIQ2_XXS>,
+               BlockType<DType::kIQ2_XS, BlockIQ2_XS>, BlockType<DType::kIQ2_S, BlockIQ2_S>,
+               BlockType<DType::kIQ3_XXS, BlockIQ3_XXS>, BlockType<DType::kIQ3_S, BlockIQ3_S>>;
 
 template <typename Visit>
 void visit_block_type(DType dtype, Visit&& visit) {
@@ -106,6 +106,8 @@ CodeType code_type(DType dtype) {
       return {.bits = 4, .values = NibbleValues::kFp4, .products = 1};
     case DType::kNVFP4:
       return {.bits = 4, .group = 16, .values = NibbleValues::kFp4};
+    case DType::kNVFP4F:
+      return {.bits = 4, .group = 16, .values = NibbleValues::kFp4, .products = 1};
     case DType::kIQ1_S:
       return {.bits = 4, .values = NibbleValues::kGrid1, .products = 15.0F / 8};
     case DType::kIQ1_M:
@@ -140,6 +142,11 @@ void read_codes(DType dtype, const std::byte* row, int64_t begin, int64_t elemen
 float scale_unit(DType dtype, const std::byte* row, int64_t elements) {
   const float products = code_type(dtype).products;
   if (products == 0) return 1;
+  // Divided by the factor, scales of groups are E4M3, which half precision has.
+  if (dtype == DType::kNVFP4F) {
+    const float factor = block_at<BlockNVFP4F>(row, 0).factor;
+    return factor > 0 && std::isfinite(factor) ? factor : 1;
+  }
   float largest = 0;
   visit_block_type(dtype, [&]<typename Block>(const Block&) {
     for (int64_t i = 0; i < elements / block_elements(dtype); ++i)

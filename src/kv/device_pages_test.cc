@@ -32,7 +32,7 @@ std::vector<float> all_numbers(const KvStorage& storage, const KvShape& shape) {
 
 TEST(DevicePages, DoWhatHostPagesDo) {
   for (const bool values_are_keys : {false, true}) {
-    for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0}) {
+    for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0}) {
       const KvShape shape{.layer_count = kDeviceLayers,
                           .kv_head_count = 2,
                           .head_dim = 40,

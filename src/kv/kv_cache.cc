@@ -16,7 +16,7 @@ const KvShape& checked(const KvShape& shape) {
   OUTRIDER_CHECK(shape.layer_count >= 0 && shape.kv_head_count >= 0 && shape.head_dim >= 0);
   OUTRIDER_CHECK(shape.page_size >= 1 && shape.page_count >= 0 && shape.window >= 0);
   OUTRIDER_CHECK(shape.type == DType::kF32 || shape.type == DType::kBF16 || shape.type == DType::kF16 ||
-                 shape.type == DType::kQ8_0);
+                 shape.type == DType::kE4M3 || shape.type == DType::kQ8_0);
   // Slots are numbered with 32 bits.
   if (shape.page_count > std::numeric_limits<int32_t>::max() / shape.page_size) throw std::bad_alloc();
   return shape;

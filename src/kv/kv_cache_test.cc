@@ -188,7 +188,7 @@ TEST(KvCache, PoisonsEntriesNobodyHolds) {
 
 // For every type, rows move as a whole, and all numbers of entries without an owner are NaN.
 TEST(KvCache, MovesAndPoisonsWholeRowsOfEveryType) {
-  for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0}) {
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0}) {
     SCOPED_TRACE(dtype_name(type));
     const KvShape shape{
         .layer_count = 2, .kv_head_count = 3, .head_dim = 40, .type = type, .page_size = 4, .page_count = 6};

@@ -23,7 +23,9 @@ size_t storage_bytes(const KvShape& shape) {
 std::vector<std::byte> row_of_nan(const KvShape& shape) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<std::byte> unit(static_cast<size_t>(block_bytes(shape.type)));
-  if (shape.type == DType::kF32) {
+  if (shape.type == DType::kE4M3) {
+    unit.front() = static_cast<std::byte>(f32_to_e4m3(nan));
+  } else if (shape.type == DType::kF32) {
     std::memcpy(unit.data(), &nan, sizeof(nan));
   } else {
     const uint16_t bits = shape.type == DType::kBF16 ? f32_to_bf16(nan) : f32_to_f16(nan);

@@ -75,7 +75,7 @@ TEST_P(HostPagesTest, ReadsWhatOperationsWrote) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, HostPagesTest,
-                         testing::Values(DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0),
+                         testing::Values(DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 }  // namespace

@@ -18,12 +18,13 @@ Status check_weight_type(std::optional<DType> type) {
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16:
+    case DType::kF8:
     case DType::kQ8_0:
     case DType::kQ4_0:
     case DType::kI8:
       return {};
     default:
-      return usage_error("expected a weight type of f32, f16, bf16, i8, q8_0 or q4_0, found " +
+      return usage_error("expected a weight type of f32, f16, bf16, f8, i8, q8_0 or q4_0, found " +
                          std::string(dtype_name(*type)) + "; no conversion to it exists");
   }
 }
@@ -167,6 +168,7 @@ Status load_vocabulary(WeightLoader& loader, const ModelConfig& config, DecoderW
   const std::string embedding = "model.embed_tokens";
   WeightLoader::Part table{embedding, config.vocab_size};
   WeightLoader::Part output{config.tied_embeddings ? embedding : "lm_head", config.vocab_size};
+  output.is_table = true;
   if (!part.shard.is_whole()) {
     table.rows = output.rows = {part.shard.of(config.vocab_size)};
     weights.lm_head.cut = {.outputs = part.shard.cut(config.vocab_size), .only_first = true};

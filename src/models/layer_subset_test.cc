@@ -196,7 +196,7 @@ TEST_P(LayerSubsetTest, SkippedPartsLeaveNoTrace) {
 
 std::vector<ModelCase> subset_cases() {
   std::vector<ModelCase> cases;
-  constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0};
+  constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0};
   size_t turn = 0;
   for (const auto kernels : available_kernels()) {
     for (const auto weights : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kI8, DType::kQ4_0}) {

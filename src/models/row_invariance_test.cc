@@ -139,7 +139,7 @@ void expect_same(const Rows& expected, const Rows& actual, const std::string& wh
 std::vector<ModelCase> invariance_cases() {
   std::vector<ModelCase> cases;
   for (const auto kernels : available_kernels()) {
-    constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0};
+    constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0};
     size_t turn = 0;
     for (const auto weights : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
       cases.push_back({"mistral", std::string(kernels), weights, kKvTypes[turn % 4]});

@@ -29,6 +29,7 @@ DType shape_type(WeightPrecision precision) {
       return DType::kQ4_0;
     case WeightPrecision::kAuto:
     case WeightPrecision::kBF16:
+    case WeightPrecision::kF8:  // converted as it is loaded
       break;
   }
   return DType::kBF16;

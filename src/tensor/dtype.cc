@@ -17,12 +17,14 @@ struct DTypeInfo {
 };
 
 constexpr std::array<DTypeInfo, kDTypeCount> kInfo = {{
-    {"f32", 1, 4},        {"f16", 1, 2},        {"bf16", 1, 2},     {"q8_0", 32, 34},     {"q4_0", 32, 18},
-    {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},   {"q2_k", 256, 84},    {"q3_k", 256, 110},
-    {"q4_k", 256, 144},   {"q5_k", 256, 176},   {"q6_k", 256, 210}, {"iq1_s", 256, 50},   {"iq1_m", 256, 56},
-    {"iq2_xxs", 256, 66}, {"iq2_xs", 256, 74},  {"iq2_s", 256, 82}, {"iq3_xxs", 256, 98}, {"iq3_s", 256, 110},
-    {"iq4_nl", 32, 18},   {"iq4_xs", 256, 136}, {"tq1_0", 256, 54}, {"tq2_0", 256, 66},   {"mxfp4", 32, 17},
-    {"nvfp4", 64, 36},    {"i8", 1, 1},
+    {"f32", 1, 4},       {"f16", 1, 2},        {"bf16", 1, 2},        {"q8_0", 32, 34},
+    {"q4_0", 32, 18},    {"q4_1", 32, 20},     {"q5_0", 32, 22},      {"q5_1", 32, 24},
+    {"q2_k", 256, 84},   {"q3_k", 256, 110},   {"q4_k", 256, 144},    {"q5_k", 256, 176},
+    {"q6_k", 256, 210},  {"iq1_s", 256, 50},   {"iq1_m", 256, 56},    {"iq2_xxs", 256, 66},
+    {"iq2_xs", 256, 74}, {"iq2_s", 256, 82},   {"iq3_xxs", 256, 98},  {"iq3_s", 256, 110},
+    {"iq4_nl", 32, 18},  {"iq4_xs", 256, 136}, {"tq1_0", 256, 54},    {"tq2_0", 256, 66},
+    {"mxfp4", 32, 17},   {"nvfp4", 64, 36},    {"nvfp4_f32", 64, 40}, {"f8", 128, 132},
+    {"i8", 1, 1},        {"e4m3", 1, 1},
 }};
 
 const DTypeInfo& info(DType dtype) { return kInfo[static_cast<size_t>(dtype)]; }
@@ -42,6 +44,10 @@ int64_t block_elements(DType dtype) { return info(dtype).elements; }
 int64_t block_bytes(DType dtype) { return info(dtype).bytes; }
 int64_t row_header_bytes(DType dtype) {
   return dtype == DType::kI8 ? static_cast<int64_t>(sizeof(float)) : 0;
+}
+
+bool has_codes(DType dtype) {
+  return dtype == DType::kI8 || (block_elements(dtype) > 1 && dtype != DType::kF8);
 }
 
 int64_t row_bytes(DType dtype, int64_t elements) {
@@ -86,6 +92,26 @@ float f16_to_f32(uint16_t bits) {
     return sign != 0 ? -magnitude : magnitude;
   }
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+uint8_t f32_to_e4m3(float value) {
+  const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
+  const float magnitude = std::abs(value);
+  if (!std::isfinite(value)) return sign | 0x7F;
+  if (magnitude >= 448) return sign | 0x7E;
+  if (magnitude < 0x1p-6F) {  // multiples of 2^-9, which the sum rounds to
+    constexpr float kUnits = 0x1p14F;
+    return sign | static_cast<uint8_t>(std::bit_cast<uint32_t>(magnitude + kUnits) -
+                                       std::bit_cast<uint32_t>(kUnits));
+  }
+  const uint32_t bits = std::bit_cast<uint32_t>(magnitude);
+  const uint32_t rounded = bits + 0x7FFFF + (bits >> 20 & 1);
+  return sign | static_cast<uint8_t>((rounded >> 20) - (120U << 3));
+}
+
+// As half precision, the bits are 2^-8 times the number.
+float e4m3_to_f32(uint8_t bits) {
+  return 256 * f16_to_f32(static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7F) << 7));
 }
 
 }  // namespace outrider

@@ -46,5 +46,29 @@ TEST(DType, HalfRoundsToNearestEven) {
   EXPECT_EQ(f32_to_f16(65520.0f), 0x7C00);
 }
 
+TEST(DType, EveryE4m3SurvivesTheRoundTrip) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const auto code = static_cast<uint8_t>(bits);
+    if (is_e4m3_nan(code)) continue;
+    EXPECT_EQ(f32_to_e4m3(e4m3_to_f32(code)), code);
+  }
+  EXPECT_EQ(e4m3_to_f32(0x01), 0x1p-9F);
+  EXPECT_EQ(e4m3_to_f32(0x08), 0x1p-6F);
+  EXPECT_EQ(e4m3_to_f32(0xB8), -1.0F);
+  EXPECT_EQ(e4m3_to_f32(0x7E), 448.0F);
+}
+
+TEST(DType, E4m3RoundsToNearestEven) {
+  for (uint8_t code = 0; code < 0x7E; ++code) {
+    const float middle = (e4m3_to_f32(code) + e4m3_to_f32(code + 1)) / 2;
+    ASSERT_EQ(f32_to_e4m3(middle), code % 2 == 0 ? code : code + 1);
+    ASSERT_EQ(f32_to_e4m3(-std::nextafter(middle, 0.0F)), code | 0x80);
+    ASSERT_EQ(f32_to_e4m3(std::nextafter(middle, 1e9F)), code + 1);
+  }
+  EXPECT_EQ(f32_to_e4m3(1e30F), 0x7E);
+  EXPECT_EQ(f32_to_e4m3(-HUGE_VALF), 0xFF);
+  EXPECT_TRUE(is_e4m3_nan(f32_to_e4m3(NAN)));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -84,7 +84,7 @@ TEST(DeviceCheck, KernelsHaveTheBitsOfTheirEmulation) {
   for (const std::string& name : all_models()) run_on(device, name, std::nullopt, DType::kF32);
   for (const DType weights :
        {DType::kF32, DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0}) {
-    for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0})
+    for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0})
       run_on(device, "llama", weights, entries);
     for (const char* name : {"mixtral", "deepseek_v3", "qwen3_next"})
       run_on(device, name, weights, DType::kBF16);
@@ -106,7 +106,8 @@ TEST(DeviceCheck, TensorCoresHaveTheBitsOfTheirEmulation) {
     for (const DType weights : {DType::kBF16, DType::kF16})
       run_on(device, name, weights, DType::kBF16, kTensorCoreProfile);
   }
-  for (const DType cached : {DType::kF16, DType::kQ8_0})
+  run_on(device, shape_path("llama-68m@1", DType::kF8, 512).string(), {}, DType::kBF16, kTensorCoreProfile);
+  for (const DType cached : {DType::kF16, DType::kE4M3, DType::kQ8_0})
     run_on(device, "llama", DType::kBF16, cached, kTensorCoreProfile);
   report(device);
 }

@@ -67,7 +67,8 @@ TEST(EmulatedDeviceRuns, EveryDrafter) {
 TEST(EmulatedDeviceRuns, EveryTypeOfWeights) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   const Workload text{.prompts = mixed_prompts(1), .max_tokens = 4, .logprobs = 5};
-  for (const WeightPrecision weights : {WeightPrecision::kQ8_0, WeightPrecision::kQ8, WeightPrecision::kBF16})
+  for (const WeightPrecision weights :
+       {WeightPrecision::kQ8_0, WeightPrecision::kQ8, WeightPrecision::kBF16, WeightPrecision::kF8})
     expect_same_on_device({.weights = weights}, {}, text);
   Workload tokens = token_workload(0.0, 3);
   tokens.token_prompts.resize(2);
@@ -108,10 +109,29 @@ TEST(EmulatedDeviceRuns, TensorCoresGiveOneText) {
   }
 }
 
+// Tensor cores have the numbers of F8 exactly.
+TEST(EmulatedDeviceRuns, TensorCoresGiveOneTextForF8) {
+  if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
+  const Numerics there{.kernels = std::string(kTensorCoreProfile), .device = ComputeDevice::kEmulated};
+  Workload workload = token_workload(0.8, 10);
+  workload.target = shape_path("llama-68m@1", DType::kF8, 512).string();
+  workload.token_prompts.resize(3);
+  workload.logprobs = 2;
+  const auto plain = run_variant(there, {}, workload);
+  for (const int prefill_chunk : {7, 64}) {
+    const Variant variant{.speculative = "ngram,max_draft_len=5,tree=dynamic",
+                          .batch = 2,
+                          .prefill_chunk = prefill_chunk,
+                          .preempt_every = 4};
+    expect_same(plain, run_variant(there, variant, workload), describe(variant));
+  }
+}
+
 // Attention has tiles of rows that are in one text, or are not.
 TEST(EmulatedDeviceRuns, TensorCoresGiveOneTextForEveryCache) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
-  for (const KvCacheType entries : {KvCacheType::kBF16, KvCacheType::kF16, KvCacheType::kQ8_0}) {
+  for (const KvCacheType entries :
+       {KvCacheType::kBF16, KvCacheType::kF16, KvCacheType::kE4M3, KvCacheType::kQ8_0}) {
     const Numerics there{.kernels = std::string(kTensorCoreProfile),
                          .weights = WeightPrecision::kQ4,
                          .kv_cache_type = entries,
@@ -134,7 +154,7 @@ TEST(EmulatedDeviceRuns, PagesPreemptionAndTypes) {
   if (device_kernels().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   const Workload workload = token_workload(0.0, 16);
   for (const WeightPrecision weights : {WeightPrecision::kQ4, WeightPrecision::kQ8, WeightPrecision::kBF16}) {
-    for (const KvCacheType entries : {KvCacheType::kBF16, KvCacheType::kQ8_0}) {
+    for (const KvCacheType entries : {KvCacheType::kBF16, KvCacheType::kE4M3, KvCacheType::kQ8_0}) {
       for (const int page_size : {1, 16}) {
         expect_same_on_device(
             {.weights = weights, .kv_cache_type = entries},

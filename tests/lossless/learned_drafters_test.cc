@@ -50,7 +50,8 @@ std::vector<Case> cases_of(const std::string& method) {
   for (const WeightPrecision weights :
        {WeightPrecision::kF32, WeightPrecision::kQ8_0, WeightPrecision::kQ8, WeightPrecision::kQ4})
     add(method + dynamic, ways[2], {.weights = weights});
-  for (const KvCacheType type : {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kQ8_0})
+  for (const KvCacheType type :
+       {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kE4M3, KvCacheType::kQ8_0})
     add(method + dynamic, ways[2], {.kv_cache_type = type});
   return all;
 }

@@ -74,13 +74,12 @@ std::string describe(const Variant& variant) {
 
 std::string describe(const Numerics& numerics) {
   static const std::map<WeightPrecision, std::string> kNames = {
-      {WeightPrecision::kAuto, "auto"}, {WeightPrecision::kF32, "f32"}, {WeightPrecision::kBF16, "bf16"},
-      {WeightPrecision::kQ8_0, "q8_0"}, {WeightPrecision::kQ8, "q8"},   {WeightPrecision::kQ4, "q4"}};
-  static const std::map<KvCacheType, std::string> kKvNames = {{KvCacheType::kAuto, "auto"},
-                                                              {KvCacheType::kF32, "f32"},
-                                                              {KvCacheType::kBF16, "bf16"},
-                                                              {KvCacheType::kF16, "f16"},
-                                                              {KvCacheType::kQ8_0, "q8_0"}};
+      {WeightPrecision::kAuto, "auto"}, {WeightPrecision::kF32, "f32"},   {WeightPrecision::kBF16, "bf16"},
+      {WeightPrecision::kF8, "f8"},     {WeightPrecision::kQ8_0, "q8_0"}, {WeightPrecision::kQ8, "q8"},
+      {WeightPrecision::kQ4, "q4"}};
+  static const std::map<KvCacheType, std::string> kKvNames = {
+      {KvCacheType::kAuto, "auto"}, {KvCacheType::kF32, "f32"},   {KvCacheType::kBF16, "bf16"},
+      {KvCacheType::kF16, "f16"},   {KvCacheType::kE4M3, "e4m3"}, {KvCacheType::kQ8_0, "q8_0"}};
   const std::string where = numerics.device == ComputeDevice::kEmulated ? "emulated" : numerics.kernels;
   return where + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
 }
@@ -173,13 +172,14 @@ std::vector<Numerics> all_numerics() {
   for (const std::string_view name : available_kernels()) {
     const std::string kernels(name);
     for (const WeightPrecision weights :
-         {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0, WeightPrecision::kQ8,
-          WeightPrecision::kQ4}) {
+         {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kF8, WeightPrecision::kQ8_0,
+          WeightPrecision::kQ8, WeightPrecision::kQ4}) {
       // Products of other types come from avx512 and i8mm.
       if ((kernels == "avx512_bf16" || kernels == "bf16") && weights != WeightPrecision::kBF16) continue;
       all.push_back({kernels, weights, KvCacheType::kBF16});
     }
-    for (const KvCacheType type : {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kQ8_0}) {
+    for (const KvCacheType type :
+         {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kE4M3, KvCacheType::kQ8_0}) {
       all.push_back({kernels, WeightPrecision::kBF16, type});
     }
   }
@@ -189,7 +189,8 @@ std::vector<Numerics> all_numerics() {
 std::vector<Numerics> emulated_numerics() {
   if (!select_device_kernels().ok()) return {};
   std::vector<Numerics> all;
-  for (const WeightPrecision weights : {WeightPrecision::kQ4, WeightPrecision::kQ8_0, WeightPrecision::kQ8})
+  for (const WeightPrecision weights :
+       {WeightPrecision::kF8, WeightPrecision::kQ4, WeightPrecision::kQ8_0, WeightPrecision::kQ8})
     all.push_back({.weights = weights, .device = ComputeDevice::kEmulated});
   all.push_back({.weights = WeightPrecision::kBF16,
                  .kv_cache_type = KvCacheType::kQ8_0,

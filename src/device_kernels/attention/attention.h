@@ -31,6 +31,7 @@ struct AttentionArgs {
 using AttentionF32Args = AttentionArgs<CachedF32>;
 using AttentionBf16Args = AttentionArgs<CachedBf16>;
 using AttentionF16Args = AttentionArgs<CachedF16>;
+using AttentionE4m3Args = AttentionArgs<CachedE4m3>;
 using AttentionQ8Args = AttentionArgs<CachedQ8>;
 
 inline constexpr int kBlockEntries = 64;
@@ -72,7 +73,7 @@ SIMT_PART void find_entries(const AttentionArgs<Cached>& args, const RowEntries&
   }
 }
 
-// Numbers [d, d + kSumChains) of the keys of a part; d is a multiple of kSumChains. A lane loads eight 16-bit
+// Numbers [d, d + kSumChains) of the keys of a part; d is a multiple of kSumChains. A lane loads 16 bytes of
 // numbers at once, as its neighbours read elsewhere.
 template <typename Cached>
 SIMT void load_keys(const Rows<const typename Cached::Stored>& k, Ints place, int d,
@@ -87,6 +88,13 @@ SIMT void load_keys(const Rows<const typename Cached::Stored>& k, Ints place, in
       for (int i = 0; i < 8; ++i)
         keys[first + i] = Cached::widen((words[i / 2] >> Ints(i % 2 * 16)) & Ints(0xFFFF));
     }
+  } else if constexpr (requires(Ints code) { Cached::widen_byte(code); }) {
+    const Rows<const int> fours = {reinterpret_cast<const int*>(k.data), k.count / 4};
+    Ints words[4];
+    fours.load4((place + Ints(d)) >> Ints(2), words);
+    SIMT_UNROLL
+    for (int c = 0; c < kSumChains; ++c)
+      keys[c] = Cached::widen_byte((words[c / 4] << Ints(24 - c % 4 * 8)) >> Ints(24));
   } else {
     SIMT_UNROLL
     for (int c = 0; c < kSumChains; ++c) keys[c] = Cached::load(k, place, Ints(d + c));

@@ -94,6 +94,9 @@ TEST(DeviceAttention, Bf16EqualsTheTables) {
 TEST(DeviceAttention, F16EqualsTheTables) {
   expect_equal_attention<simt::CachedF16>(DType::kF16, KernelName::kAttentionF16);
 }
+TEST(DeviceAttention, E4m3EqualsTheTables) {
+  expect_equal_attention<simt::CachedE4m3>(DType::kE4M3, KernelName::kAttentionE4m3);
+}
 TEST(DeviceAttention, Q8EqualsTheTables) {
   expect_equal_attention<simt::CachedQ8>(DType::kQ8_0, KernelName::kAttentionQ8);
 }
@@ -165,6 +168,21 @@ TEST(DeviceAttention, RowsOfAllLengthsInGridsOfAllSizes) {
                                    shape, cache, lists, q,
                                    {KernelName::kAttentionBf16, blocks, static_cast<uint64_t>(blocks)}));
     }
+  }
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST(DeviceAttention, LongTextsEqualTheTables) {
+  OUTRIDER_REQUIRE_TABLES();
+  AttentionTestShape shape{.head_count = 2, .kv_head_count = 1, .head_dim = 64};
+  BitComparison comparison;
+  for (const KernelTable* table : compared_tables()) {
+    shape.type = DType::kBF16;
+    compare_attention<simt::CachedBf16>(*table, {shape, kLongText, 1}, KernelName::kAttentionBf16,
+                                        comparison);
+    shape.type = DType::kE4M3;
+    compare_attention<simt::CachedE4m3>(*table, {shape, kLongText, 2}, KernelName::kAttentionE4m3,
+                                        comparison);
   }
   EXPECT_EQ(comparison.differing(), 0);
 }

@@ -34,6 +34,13 @@ SIMT int query_bytes(int head_dim) {
   return (head_dim + kHeadUnit - 1) / kHeadUnit * kQueryWords * static_cast<int>(sizeof(int));
 }
 
+// The bf16 numbers of two neighbouring codes of E4M3, which are the low bytes of a word; NaN stays NaN.
+SIMT Ints pair_of_codes(Ints word) {
+  const Ints codes = ((word & Ints(0xFF)) << Ints(8)) | ((word & Ints(0xFF00)) << Ints(16));
+  const Ints is_nan = (((codes & Ints(0x7F007F00)) + Ints(0x01000100)) >> Ints(15)) & Ints(0x00010001);
+  return TensorF8::widen_pair(codes) | (is_nan * Ints(0x7FFF));
+}
+
 // Words of numbers [d, d + 2 * kWords) of cached heads; d is a multiple of their number.
 template <typename Cached, int kWords>
 SIMT_PART void load_words(const Rows<const typename Cached::Stored>& cache, Ints place, Ints d,
@@ -45,6 +52,15 @@ SIMT_PART void load_words(const Rows<const typename Cached::Stored>& cache, Ints
       pairs.load4(first, words);
     } else {
       pairs.load2(first, words);
+    }
+  } else if constexpr (requires(Ints code) { Cached::widen_byte(code); }) {
+    const Rows<const int> fours = {reinterpret_cast<const int*>(cache.data), cache.count / 4};
+    const Ints first = (place + d) >> Ints(2);
+    SIMT_UNROLL
+    for (int w = 0; w < kWords; w += 2) {
+      const Ints four = fours.load(first + Ints(w / 2));
+      words[w] = pair_of_codes(four);
+      words[w + 1] = pair_of_codes(four >> Ints(16));
     }
   } else {
     SIMT_UNROLL

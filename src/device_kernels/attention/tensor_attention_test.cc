@@ -26,6 +26,7 @@ void PrintTo(const CacheCase& one, std::ostream* out) { *out << one.name; }
 
 const CacheCase kCaches[] = {{"bf16", DType::kBF16, KernelName::kTensorAttentionBf16, false},
                              {"f16", DType::kF16, KernelName::kTensorAttentionF16, true},
+                             {"e4m3", DType::kE4M3, KernelName::kTensorAttentionE4m3, false},
                              {"q8_0", DType::kQ8_0, KernelName::kTensorAttentionQ8, false}};
 
 float exp_of(float x) { return simt::exp_of_negative(simt::Floats(x)).v[0]; }
@@ -195,6 +196,8 @@ Floats attend(const Sequence& of, const RowLists& lists, const Floats& q, uint64
       return attend_on<simt::CachedBf16>(of, lists, q, seed);
     case DType::kF16:
       return attend_on<simt::CachedF16>(of, lists, q, seed);
+    case DType::kE4M3:
+      return attend_on<simt::CachedE4m3>(of, lists, q, seed);
     default:
       return attend_on<simt::CachedQ8>(of, lists, q, seed);
   }
@@ -223,28 +226,41 @@ class TensorAttention : public testing::TestWithParam<CacheCase> {};
 INSTANTIATE_TEST_SUITE_P(Caches, TensorAttention, testing::ValuesIn(kCaches),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Compares the rows of a tree with the reference.
+void compare_tree(const CacheCase& of, const AttentionTestShape& shape, int length, int nodes, uint64_t seed,
+                  BitComparison& comparison) {
+  SCOPED_TRACE("heads of " + std::to_string(shape.head_dim));
+  const Sequence sequence(of, shape, length + nodes, seed);
+  const TreeRows tree(sequence.cache, length, nodes, seed);
+  const Floats q = queries_of(shape, tree.rows.size(), seed + 2);
+  const ReferenceAttention reference(sequence);
+  Floats expected;
+  for (size_t row = 0; row < tree.rows.size(); ++row) {
+    const Floats y =
+        reference.attend(tree.rows[row], q.data() + row * static_cast<size_t>(shape.query_size()));
+    expected.insert(expected.end(), y.begin(), y.end());
+  }
+  comparison.add(expected, attend(sequence, RowLists(tree.rows, sequence.cache.pages), q, seed));
+}
+
 // Rows of a tree and of a prompt, of texts that end anywhere in a block and in a chunk.
 TEST_P(TensorAttention, EqualsTheReference) {
-  constexpr int kNodes = 9;
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kLeastOutputs; ++seed) {
     for (const AttentionTestShape& shape : shapes(GetParam().type)) {
-      SCOPED_TRACE("heads of " + std::to_string(shape.head_dim));
       const int lengths[] = {1, 31, 33, 130, 250, 256, 300, 530};
       const int length = lengths[(seed + static_cast<uint64_t>(shape.head_dim / 8)) % 8];
-      const Sequence sequence(GetParam(), shape, length + kNodes, seed);
-      const TreeRows tree(sequence.cache, length, kNodes, seed);
-      const Floats q = queries_of(shape, tree.rows.size(), seed + 2);
-      const ReferenceAttention reference(sequence);
-      Floats expected;
-      for (size_t row = 0; row < tree.rows.size(); ++row) {
-        const Floats y =
-            reference.attend(tree.rows[row], q.data() + row * static_cast<size_t>(shape.query_size()));
-        expected.insert(expected.end(), y.begin(), y.end());
-      }
-      comparison.add(expected, attend(sequence, RowLists(tree.rows, sequence.cache.pages), q, seed));
+      compare_tree(GetParam(), shape, length, 9, seed, comparison);
     }
   }
+  EXPECT_EQ(comparison.differing(), 0);
+}
+
+TEST_P(TensorAttention, LongTextsEqualTheReference) {
+  const AttentionTestShape shape{
+      .head_count = 2, .kv_head_count = 1, .head_dim = 64, .type = GetParam().type};
+  BitComparison comparison;
+  compare_tree(GetParam(), shape, kLongText, 2, 1, comparison);
   EXPECT_EQ(comparison.differing(), 0);
 }
 

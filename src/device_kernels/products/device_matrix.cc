@@ -166,6 +166,60 @@ DeviceMatrix channel_matrix(const PackedMatrix& packed, ThreadPool* pool) {
   return out;
 }
 
+// Takes the scales of a panel's blocks; returns the numbers [k][16] of block after block.
+std::vector<std::byte> read_f8_panel(const PackedMatrix& packed, int64_t panel, DeviceMatrix& out) {
+  const std::byte* from = packed.data.data() + panel * packed.panel_bytes;
+  float* scales = out.units.data() + panel * packed.k / kF8Block * kPanelFeatures;
+  std::vector<std::byte> numbers(static_cast<size_t>(packed.k * kPanelFeatures));
+  for (int64_t block = 0; block < packed.k / kF8Block; ++block, from += kF8PanelBlock) {
+    std::memcpy(scales + block * kPanelFeatures, from, static_cast<size_t>(kF8Scales));
+    constexpr int64_t kNumbers = kF8PanelBlock - kF8Scales;
+    std::memcpy(&numbers[static_cast<size_t>(block * kNumbers)], from + kF8Scales, kNumbers);
+  }
+  return numbers;
+}
+
+// Room for the words and scales of a matrix of F8.
+DeviceMatrix empty_f8_matrix(const PackedMatrix& packed, WeightForm form) {
+  DeviceMatrix out{.form = form, .n = packed.n, .k = packed.k};
+  const int64_t numbers = packed.panel_count() * packed.k * kPanelFeatures;
+  out.codes.resize(static_cast<size_t>(numbers) / sizeof(int32_t));
+  out.units.resize(static_cast<size_t>(numbers / kF8Block));
+  return out;
+}
+
+DeviceMatrix f8_matrix(const PackedMatrix& packed, ThreadPool* pool) {
+  DeviceMatrix out = empty_f8_matrix(packed, WeightForm::kF8);
+  for_panels(pool, packed.panel_count(), [&](int64_t panel) {
+    const std::vector<std::byte> numbers = read_f8_panel(packed, panel, out);
+    std::memcpy(reinterpret_cast<std::byte*>(out.codes.data()) + panel * std::ssize(numbers), numbers.data(),
+                numbers.size());
+  });
+  return out;
+}
+
+// See TensorF8. Its numbers have the scales of E4M3.
+DeviceMatrix tensor_f8_matrix(const PackedMatrix& packed, ThreadPool* pool) {
+  DeviceMatrix out = empty_f8_matrix(packed, WeightForm::kTensorF8);
+  const int64_t words_of_panel = packed.k * kPanelFeatures / int64_t{sizeof(int32_t)};
+  for_panels(pool, packed.panel_count(), [&](int64_t panel) {
+    const std::vector<std::byte> numbers = read_f8_panel(packed, panel, out);
+    const auto byte = [&](int64_t input, int64_t feature) {
+      return static_cast<uint32_t>(numbers[static_cast<size_t>(input * kPanelFeatures + feature)]);
+    };
+    for (int64_t i = 0; i < words_of_panel; ++i) {
+      const int64_t lane = i / 4 % simt::kWarp, word = i % 4;
+      const int64_t input = (i / kTileWords * 2 + word / 2) * simt::kTileInputs + lane % 4 * 2 + word % 2 * 8;
+      const int64_t feature = lane / 4;
+      out.codes[static_cast<size_t>(panel * words_of_panel + i)] =
+          static_cast<int32_t>(byte(input, feature) << 8 | byte(input + 1, feature) << 24 |
+                               byte(input, feature + 8) | byte(input + 1, feature + 8) << 16);
+    }
+  });
+  for (float& scale : out.units) scale /= kF8Unit;
+  return out;
+}
+
 DeviceMatrix plain_matrix(const PackedMatrix& packed) {
   const WeightForm form = packed.dtype == DType::kF32   ? WeightForm::kF32
                           : packed.dtype == DType::kF16 ? WeightForm::kF16
@@ -221,6 +275,11 @@ simt::ChannelWeights DeviceMatrix::channels() const {
           .k = static_cast<int>(k)};
 }
 
+simt::Weights<float> DeviceMatrix::block_scales() const {
+  const bool has_blocks = form == WeightForm::kF8 || form == WeightForm::kTensorF8;
+  return has_blocks ? weights_of(units) : simt::Weights<float>{nullptr, 0};
+}
+
 Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool, ProductProfile profile) {
   switch (packed.layout) {
     case WeightLayout::kDotNibbles:
@@ -229,6 +288,10 @@ Result<DeviceMatrix> device_matrix(const PackedMatrix& packed, ThreadPool* pool,
     case WeightLayout::kChannels:
       return channel_matrix(packed, pool);
     case WeightLayout::kPanels:
+      if (packed.dtype == DType::kF8) {
+        return profile == ProductProfile::kTensorCores ? tensor_f8_matrix(packed, pool)
+                                                       : f8_matrix(packed, pool);
+      }
       if (profile == ProductProfile::kTensorCores && packed.dtype != DType::kF32)
         return tensor_matrix(packed, pool);
       return plain_matrix(packed);
@@ -241,8 +304,8 @@ int64_t device_matrix_bytes(DType dtype, int64_t n, int64_t k) {
   const int64_t panels = (n + kPanelFeatures - 1) / kPanelFeatures, chunks = (k + kChunk - 1) / kChunk;
   constexpr int64_t kTileBytes = kTileWords * sizeof(int32_t), kHalf = sizeof(uint16_t);
   if (dtype == DType::kI8) return panels * (chunks * kTileBytes + kPanelFeatures * int64_t{sizeof(float)});
-  if (block_elements(dtype) == 1)
-    return panels * kPanelFeatures * k * static_cast<int64_t>(block_bytes(dtype));
+  if (dtype == DType::kF8) return panels * kPanelFeatures * (k + k / kF8Block * int64_t{sizeof(float)});
+  if (!has_codes(dtype)) return panels * kPanelFeatures * k * static_cast<int64_t>(block_bytes(dtype));
   const CodeType type = code_type(dtype);
   const int64_t tiles = type.bits == 4 ? (chunks + 1) / 2 : chunks;
   const int64_t scales = k / type.group * kPanelFeatures * kHalf;

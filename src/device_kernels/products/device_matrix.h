@@ -31,12 +31,14 @@ enum class WeightForm : uint8_t {
   kF32,
   kF16,
   kBF16,
+  kF8,
   kTensorF16,  // of the profile cuda_tc
   kTensorBf16,
+  kTensorF8,
 };
 
-// The profile of devices in which tensor cores multiply 16-bit weights. It has other bits than the CPU's
-// tables, and the same ones for all rows.
+// The profile of devices in which tensor cores multiply 16-bit weights and F8. It has other bits than the
+// CPU's tables, and the same ones for all rows.
 inline constexpr std::string_view kTensorCoreProfile = "cuda_tc";
 enum class ProductProfile : uint8_t { kPortable, kTensorCores };
 
@@ -47,12 +49,13 @@ struct DeviceMatrix {
   std::vector<int32_t> codes = {};  // or plain numbers, [panel][k][16], or tiles of tensor cores
   std::vector<uint16_t> scales = {};
   std::vector<uint16_t> mins = {};
-  std::vector<float> units = {};  // or scales of channels
+  std::vector<float> units = {};  // or scales of channels, or of blocks of F8, [panel][block][16]
   int numbers[4] = {};
 
   // As kernels on this machine read it.
   simt::GroupedWeights grouped() const;
   simt::ChannelWeights channels() const;
+  simt::Weights<float> block_scales() const;  // null where there are none
   template <typename Stored>
   simt::Weights<Stored> plain() const {
     return {reinterpret_cast<const Stored*>(codes.data()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with plain numbers in the order of kernels/simd/panel_linear.h: inputs are cut into stretches of
-// 256, of which each is added up in kChains chains; stretches are added in order.
+// Products with plain numbers in the order of kernels/simd/panel_linear.h. Inputs are cut into stretches of
+// 256, or of a block of F8. Each is added up in kChains chains, and the sums of stretches, times the scale of
+// a block, are added in order.
 #pragma once
 
 #include "device_kernels/products/group_codes.h"
@@ -10,6 +11,7 @@ namespace outrider::simt {
 // Loads the first `lanes` of the numbers side by side from `first` on; widen() makes f32 of what is loaded.
 struct F32Weights {
   using Stored = float;
+  static constexpr int kStretch = 256;
   SIMT static Floats widen(Floats numbers) { return numbers; }
   SIMT static Floats load(const Weights<float>& weights, int64_t first, int lanes) {
     return weights.load_some(first, lanes, 0.0F);
@@ -17,6 +19,7 @@ struct F32Weights {
 };
 struct F16Weights {
   using Stored = uint16_t;
+  static constexpr int kStretch = 256;
   SIMT static Floats widen(Ints bits) { return from_half(bits); }
   SIMT static Floats load(const Weights<uint16_t>& weights, int64_t first, int lanes) {
     return widen(weights.load_some(first, lanes, 0));
@@ -24,15 +27,25 @@ struct F16Weights {
 };
 struct Bf16Weights {
   using Stored = uint16_t;
+  static constexpr int kStretch = 256;
   SIMT static Floats widen(Ints bits) { return from_bits(bits << Ints(16)); }
   SIMT static Floats load(const Weights<uint16_t>& weights, int64_t first, int lanes) {
     return widen(weights.load_some(first, lanes, 0));
+  }
+};
+// E4M3, times 2^-8: the bits as half precision. Bit 14 of a code with 16 bits is its sign, too.
+struct F8Weights {
+  using Stored = int8_t;
+  static constexpr int kStretch = 128;
+  SIMT static Floats load(const Weights<int8_t>& weights, int64_t first, int lanes) {
+    return from_half((weights.load_some(first, lanes, 0) << Ints(7)) & Ints(0xBFFF));
   }
 };
 
 template <typename Numbers>
 struct FloatProductArgs {
   Weights<typename Numbers::Stored> weights;  // [panel][k][16]
+  Weights<float> scales = {};                 // [panel][stretch][16], or null
   Rows<const float> x;                        // [rows, k]
   Rows<float> y;                              // [rows, y_stride], the product's outputs first
   int rows;
@@ -43,8 +56,8 @@ struct FloatProductArgs {
 using F32ProductArgs = FloatProductArgs<F32Weights>;
 using F16ProductArgs = FloatProductArgs<F16Weights>;
 using Bf16ProductArgs = FloatProductArgs<Bf16Weights>;
+using F8ProductArgs = FloatProductArgs<F8Weights>;
 
-inline constexpr int kStretch = 256;
 inline constexpr int kChains = 4;
 inline constexpr int kRowPairs = kTileRows / 2;
 
@@ -86,6 +99,7 @@ SIMT_PART void add_stretch(const FloatProductArgs<Numbers>& args, int panel, int
                            Floats (&sums)[kRowPairs]) {
   const auto weights = args.weights.from((static_cast<int64_t>(panel) * args.k + begin) * kPanelFeatures);
   const auto x = args.x.from(static_cast<int64_t>(first_row) * args.k + begin);
+  constexpr int kStretch = Numbers::kStretch;
   const int inputs = begin + kStretch < args.k ? kStretch : args.k - begin, rows = args.rows - first_row;
   StretchChains chains;
   SIMT_UNROLL
@@ -118,10 +132,20 @@ SIMT_PART void add_stretch(const FloatProductArgs<Numbers>& args, int panel, int
   for (int i = 0; i < kRowPairs; ++i) sums[i] = chains.sum(i);
 }
 
+// The sum so far and the sum of a stretch, for one output of each lane.
+template <typename Numbers>
+SIMT Floats add_sum(const FloatProductArgs<Numbers>& args, int panel, int stretch, Floats y, Floats sum) {
+  if (args.scales.is_null()) return add_rn(y, sum);
+  const int64_t of_panel = args.k / Numbers::kStretch;
+  const auto scales = args.scales.from((panel * of_panel + stretch) * kPanelFeatures);
+  return fma_rn(sum, scales.load(lane_id() & Ints(kPanelFeatures - 1)), y);
+}
+
 // A block takes a panel and eight rows. Its warps take stretches in turn, and a lane for each output adds
 // them in order.
 template <typename Numbers>
 SIMT void float_rows(const Block& block, const FloatProductArgs<Numbers>& args) {
+  constexpr int kStretch = Numbers::kStretch;
   const int panels = (args.n + kPanelFeatures - 1) / kPanelFeatures;
   const int panel = block.index() % panels, first_row = block.index() / panels * kTileRows;
   block.wait_for_previous();
@@ -143,7 +167,7 @@ SIMT void float_rows(const Block& block, const FloatProductArgs<Numbers>& args) 
       Floats y(0.0F);
       if (begin > 0) y = outputs.get(place);
       for (int warp = 0; warp < block.warps() && begin + warp * kStretch < args.k; ++warp)
-        y = add_rn(y, shared.get(place + Ints(warp * kTileSums)));
+        y = add_sum(args, panel, begin / kStretch + warp, y, shared.get(place + Ints(warp * kTileSums)));
       outputs.put(place, y);
       const Ints row = (place >> Ints(4)) + Ints(first_row);
       const Ints feature = (place & Ints(15)) + Ints(panel * kPanelFeatures);

@@ -42,6 +42,7 @@ void add_plain_outputs(const DeviceMatrix& matrix, const Floats& x, const PlainC
   for (const int warps : {8, 2, 3}) {
     Floats y(expected.size(), std::nanf(""));
     const simt::FloatProductArgs<Numbers> args{.weights = matrix.plain<typename Numbers::Stored>(),
+                                               .scales = matrix.block_scales(),
                                                .x = rows_of(x),
                                                .y = rows_of(y),
                                                .rows = one.rows,
@@ -74,6 +75,8 @@ void compare_plain(const KernelTable& table, const PlainCase& one, BitComparison
       return add_plain_outputs<simt::F32Weights>(*matrix, x, one, KernelName::kF32Rows, expected, comparison);
     case DType::kF16:
       return add_plain_outputs<simt::F16Weights>(*matrix, x, one, KernelName::kF16Rows, expected, comparison);
+    case DType::kF8:
+      return add_plain_outputs<simt::F8Weights>(*matrix, x, one, KernelName::kF8Rows, expected, comparison);
     default:
       return add_plain_outputs<simt::Bf16Weights>(*matrix, x, one, KernelName::kBf16Rows, expected,
                                                   comparison);
@@ -87,7 +90,9 @@ TEST_P(DevicePlainProduct, EqualsTheTables) {
   BitComparison comparison;
   for (uint64_t seed = 1; comparison.compared() < kRunsOfProduct * kLeastOutputs; ++seed) {
     for (const KernelTable* table : compared_tables()) {
-      for (const auto& [n, k] : {std::pair(16, 31), {33, 300}, {70, 1100}}) {
+      for (const auto& [n, inputs] : {std::pair(16, 31), {33, 300}, {70, 1100}}) {
+        const auto block = static_cast<int>(block_elements(GetParam())),
+                   k = (inputs + block - 1) / block * block;
         for (const int rows : {1, 2, 8, 9, 40})
           compare_plain(*table, {GetParam(), n, k, rows, seed}, comparison);
       }
@@ -97,7 +102,7 @@ TEST_P(DevicePlainProduct, EqualsTheTables) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, DevicePlainProduct,
-                         testing::Values(DType::kI8, DType::kF32, DType::kF16, DType::kBF16),
+                         testing::Values(DType::kI8, DType::kF32, DType::kF16, DType::kBF16, DType::kF8),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 }  // namespace

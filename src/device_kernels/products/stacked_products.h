@@ -36,9 +36,18 @@ SIMT ChannelWeights one_of(const ChannelWeights& all, int matrix, int matrices) 
   one.scales = weights_of_one(all.scales, matrix, matrices);
   return one;
 }
-template <typename T>
-SIMT Weights<T> one_of(const Weights<T>& all, int matrix, int matrices) {
-  return weights_of_one(all, matrix, matrices);
+
+// Arguments with one of the matrices.
+template <typename Args>
+SIMT Args with_one_of(Args args, int matrix, int matrices) {
+  args.weights = one_of(args.weights, matrix, matrices);
+  return args;
+}
+template <typename Numbers>
+SIMT FloatProductArgs<Numbers> with_one_of(FloatProductArgs<Numbers> args, int matrix, int matrices) {
+  args.weights = weights_of_one(args.weights, matrix, matrices);
+  if (!args.scales.is_null()) args.scales = weights_of_one(args.scales, matrix, matrices);
+  return args;
 }
 
 SIMT int features_of(const GroupedProductArgs& args) { return args.weights.n; }
@@ -55,9 +64,7 @@ SIMT void stacked(const Block& block, const StackedArgs<Args>& args) {
   const int panels = (features_of(args.product) + kPanelFeatures - 1) / kPanelFeatures;
   const int matrix = args.tiles.load_one(block.index() / panels);
   if (matrix < 0) return;
-  Args product = args.product;
-  product.weights = one_of(args.product.weights, matrix, args.matrices);
-  kKernel(block, product);
+  kKernel(block, with_one_of(args.product, matrix, args.matrices));
 }
 
 using StackedGroupedArgs = StackedArgs<GroupedProductArgs>;
@@ -65,5 +72,6 @@ using StackedChannelArgs = StackedArgs<ChannelProductArgs>;
 using StackedF32Args = StackedArgs<F32ProductArgs>;
 using StackedF16Args = StackedArgs<F16ProductArgs>;
 using StackedBf16Args = StackedArgs<Bf16ProductArgs>;
+using StackedF8Args = StackedArgs<F8ProductArgs>;
 
 }  // namespace outrider::simt

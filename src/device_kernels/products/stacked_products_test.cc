@@ -61,6 +61,7 @@ void run_plain(KernelName kernel, const MatrixStack& stack, const Floats& x, Flo
   const auto n = static_cast<int>(stack.all.n);
   run_stacked(kernel,
               simt::FloatProductArgs<Numbers>{.weights = stack.all.plain<typename Numbers::Stored>(),
+                                              .scales = stack.all.block_scales(),
                                               .x = rows_of(x),
                                               .y = rows_of(y),
                                               .rows = kPlaces,
@@ -87,6 +88,8 @@ void run_form(const MatrixStack& stack, const Floats& x, Floats& y, uint64_t see
       return run_plain<simt::F16Weights>(KernelName::kStackedF16Rows, stack, x, y, seed);
     case WeightForm::kBF16:
       return run_plain<simt::Bf16Weights>(KernelName::kStackedBf16Rows, stack, x, y, seed);
+    case WeightForm::kF8:
+      return run_plain<simt::F8Weights>(KernelName::kStackedF8Rows, stack, x, y, seed);
     default: {
       const PackedInputs inputs(x, kPlaces, static_cast<int>(stack.all.k), seed);
       const auto kernel =

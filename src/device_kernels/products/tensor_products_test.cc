@@ -16,7 +16,6 @@
 namespace outrider::tensor_products {
 namespace {
 
-using simt::kStretchTiles;
 using simt::kTileInputs;
 
 struct TypeCase {
@@ -149,7 +148,8 @@ Floats expected_product(const ProductCase& one) {
       float stretch = 0;
       for (int tile = 0; tile < one.tiles(); ++tile) {
         stretch = core.add(tile_of(one.weights, feature, tile).data(), tile_of(x, row, tile).data(), stretch);
-        if ((tile + 1) % kStretchTiles == 0 || tile + 1 == one.tiles()) sum += std::exchange(stretch, 0.0F);
+        if ((tile + 1) % simt::TensorBf16::kStretchTiles == 0 || tile + 1 == one.tiles())
+          sum += std::exchange(stretch, 0.0F);
       }
     }
   }

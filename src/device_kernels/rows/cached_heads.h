@@ -37,6 +37,34 @@ struct CachedF16 {
   SIMT static void store(const Rows<uint16_t>& unit, Floats x) { unit.store(lane_id(), half_bits_of(x)); }
 };
 
+// E4M3; NaN stays NaN.
+struct CachedE4m3 {
+  using Stored = int8_t;
+  static constexpr int kUnitNumbers = kHeadUnit;
+  // The bits as half precision are 2^-8 times the number. Bit 14 of a code with 16 bits is its sign, too.
+  SIMT static Floats widen_byte(Ints code) {
+    const Bools is_nan = (code & Ints(0x7F)) == Ints(0x7F);
+    const Ints half = (code << Ints(7)) & Ints(0xBFFF);
+    return mul_rn(from_half(select(is_nan, Ints(0x7FFF), half)), Floats(256.0F));
+  }
+  SIMT static Floats load(const Rows<const int8_t>& cache, Ints head, Ints d) {
+    return widen_byte(cache.load(head + d));
+  }
+  // Numbers beyond 448 become 448, and NaN what is not finite; others round to nearest even.
+  SIMT static void store(const Rows<int8_t>& unit, Floats x) {
+    const Floats magnitude = abs_of(x),
+                 bounded = select(magnitude < Floats(448.0F), magnitude, Floats(448.0F));
+    const Ints bits = bits_of(bounded), odd = (bits >> Ints(20)) & Ints(1);
+    const Ints normal = ((bits + odd + Ints(0x7FFFF)) >> Ints(20)) - Ints(120 << 3);
+    // Multiples of 2^-9, which the sum rounds to.
+    const Floats units(16384.0F);
+    const Ints small = bits_of(add_rn(bounded, units)) - bits_of(units);
+    const Ints number = select(bounded < Floats(1.0F / 64), small, normal);
+    const Ints code = select(magnitude < Floats(__builtin_huge_valf()), number, Ints(0x7F));
+    unit.store(lane_id(), code | ((bits_of(x) >> Ints(31)) << Ints(7)));
+  }
+};
+
 // An f16 scale, then 32 codes, two in each number.
 struct CachedQ8 {
   using Stored = uint16_t;
@@ -87,6 +115,7 @@ struct ReadHeadsArgs {
 using ReadF32Args = ReadHeadsArgs<CachedF32>;
 using ReadBf16Args = ReadHeadsArgs<CachedBf16>;
 using ReadF16Args = ReadHeadsArgs<CachedF16>;
+using ReadE4m3Args = ReadHeadsArgs<CachedE4m3>;
 using ReadQ8Args = ReadHeadsArgs<CachedQ8>;
 
 // A warp takes a head of a row. A row with a slot below 0 stays as it is.

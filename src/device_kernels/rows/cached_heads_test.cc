@@ -152,6 +152,9 @@ TEST(DeviceStore, Bf16EqualsTheTables) {
 TEST(DeviceStore, F16EqualsTheTables) {
   expect_equal_stores<simt::CachedF16>(DType::kF16, KernelName::kRotateAndStoreF16);
 }
+TEST(DeviceStore, E4m3EqualsTheTables) {
+  expect_equal_stores<simt::CachedE4m3>(DType::kE4M3, KernelName::kRotateAndStoreE4m3);
+}
 TEST(DeviceStore, Q8EqualsTheTables) {
   expect_equal_stores<simt::CachedQ8>(DType::kQ8_0, KernelName::kRotateAndStoreQ8);
 }
@@ -206,6 +209,9 @@ TEST(DeviceRead, Bf16IsWhatWasStored) {
 }
 TEST(DeviceRead, F16IsWhatWasStored) {
   expect_equal_reads<simt::CachedF16>(DType::kF16, KernelName::kReadF16);
+}
+TEST(DeviceRead, E4m3IsWhatWasStored) {
+  expect_equal_reads<simt::CachedE4m3>(DType::kE4M3, KernelName::kReadE4m3);
 }
 TEST(DeviceRead, Q8IsWhatWasStored) { expect_equal_reads<simt::CachedQ8>(DType::kQ8_0, KernelName::kReadQ8); }
 

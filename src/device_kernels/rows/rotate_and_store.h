@@ -19,6 +19,7 @@ struct RotateAndStoreArgs {
 using RotateAndStoreF32Args = RotateAndStoreArgs<CachedF32>;
 using RotateAndStoreBf16Args = RotateAndStoreArgs<CachedBf16>;
 using RotateAndStoreF16Args = RotateAndStoreArgs<CachedF16>;
+using RotateAndStoreE4m3Args = RotateAndStoreArgs<CachedE4m3>;
 using RotateAndStoreQ8Args = RotateAndStoreArgs<CachedQ8>;
 
 // A warp takes a query, key or value of a row.

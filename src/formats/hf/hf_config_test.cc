@@ -216,7 +216,8 @@ std::vector<HostileText> size_cases() {
       {"architecture as number", with("architectures", "[1]"), "must be a list of strings"},
       {"architecture with a line break", with("architectures", R"(["a\nb"])"), "a\\x0ab"},
       {"bitsandbytes", with("quantization_config", R"({"quant_method":"bitsandbytes"})"),
-       "quantization 'bitsandbytes' is not supported; supported: fp8, compressed-tensors, awq, gptq, mxfp4"},
+       "quantization 'bitsandbytes' is not supported; supported: fp8, compressed-tensors, awq, gptq, mxfp4, "
+       "modelopt"},
       {"GPTQ of 3 bits", with("quantization_config", R"({"quant_method":"gptq","bits":3})"),
        "3 bits are not"},
       {"quantization of no kind", with("quantization_config", "{}"), "quantization ''"},

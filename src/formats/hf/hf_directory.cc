@@ -96,6 +96,15 @@ Result<ModelFile> read_configuration(const fs::path& directory) {
   return model;
 }
 
+Result<Quantization> quantization_of(const ModelFile& model, const fs::path& directory) {
+  constexpr const char* kModelopt = "hf_quant_config.json";
+  OUTRIDER_TRY(Quantization quantization, read_quantization(model.document->root()));
+  if (quantization.method != QuantizationMethod::kNone || !has_file(directory, kModelopt))
+    return quantization;
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(directory / kModelopt));
+  return read_modelopt_quantization(document.root());
+}
+
 }  // namespace
 
 bool has_hf_weights(const fs::path& directory) {
@@ -134,7 +143,7 @@ Result<ModelFile> open_hf_directory(const fs::path& directory, std::shared_ptr<c
   const TensorDirectory& tensors = *files->directory();
   ModelStorage* const storage = files->storage.get();
   model.format = tensors.format();
-  OUTRIDER_TRY(const Quantization quantization, read_quantization(model.document->root()));
+  OUTRIDER_TRY(const Quantization quantization, quantization_of(model, directory));
   const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
   const ModelFamily& family = *find_family(model.config.family);
   const TensorSource source{.has =

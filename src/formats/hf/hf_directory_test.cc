@@ -154,6 +154,16 @@ TEST_F(HfDirectoryTest, WeightsOfOtherTypesAreRefusedByName) {
   expect_refused(open_model(path()), "has dtype I32, which is not supported; F32, F16 and BF16 are");
 }
 
+TEST_F(HfDirectoryTest, ModeloptSaysItsQuantizationInAFileOfItsOwn) {
+  copy("qwen2");
+  write("hf_quant_config.json", R"({"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}})");
+  EXPECT_TRUE(open_model(path()).ok());
+  write("hf_quant_config.json", R"({"quantization": {"quant_algo": "W4A8_AWQ"}})");
+  expect_refused(open_model(path()), "quant_algo 'W4A8_AWQ' is not supported");
+  write("hf_quant_config.json", "{}");
+  expect_refused(open_model(path()), "quantization is missing");
+}
+
 TEST_F(HfDirectoryTest, TokenizerLargerThanTheModelIsRefused) {
   copy("qwen2");
   replace("tokenizer.json", "\"added_tokens\": [",

@@ -44,7 +44,11 @@ const std::vector<QuantizedCase>& quantized_cases() {
       {"fp8_block", fp8, DType::kBF16},
       {"fp8_channel", R"({"quant_method":"compressed-tensors","format":"float-quantized"})", DType::kBF16},
       {"fp8_tensor", fp8, DType::kBF16},
+      {"fp8_wide", fp8, DType::kF8},
       {"mxfp4", R"({"quant_method":"mxfp4"})", DType::kMXFP4},
+      {"nvfp4_packed", R"({"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized"})",
+       DType::kNVFP4F},
+      {"nvfp4_modelopt", R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", DType::kNVFP4F},
   };
   return cases;
 }
@@ -62,10 +66,29 @@ T read_at(const std::byte* data, int64_t index) {
   return value;
 }
 
+constexpr double kE2M1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+
+double number_of_f8(const std::byte* row, int64_t i) {
+  const std::byte* block = row + i / 128 * block_bytes(DType::kF8);
+  return static_cast<double>(read_at<float>(block, 0)) * e4m3_to_f32(read_at<uint8_t>(block + 4, i % 128));
+}
+
+double number_of_nvfp4(const std::byte* row, int64_t i) {
+  const std::byte* block = row + i / 64 * block_bytes(DType::kNVFP4F);
+  const int64_t group = i % 64 / 16;
+  const double scale =
+      static_cast<double>(read_at<float>(block, 0)) * e4m3_to_f32(read_at<uint8_t>(block + 4, group));
+  const int byte = read_at<uint8_t>(block + 8, group * 8 + i % 8);
+  const int code = i % 16 < 8 ? byte & 15 : byte >> 4;
+  return scale * (code < 8 ? kE2M1[code] : -kE2M1[code - 8]);
+}
+
 // Number `i` of a row, by the definition of its type.
 double number_of_row(DType dtype, const std::byte* row, int64_t i) {
   if (dtype == DType::kF32) return read_at<float>(row, i);
   if (dtype == DType::kBF16) return bf16_to_f32(read_at<uint16_t>(row, i));
+  if (dtype == DType::kF8) return number_of_f8(row, i);
+  if (dtype == DType::kNVFP4F) return number_of_nvfp4(row, i);
   const std::byte* block = row + i / 32 * block_bytes(dtype);
   const std::byte* codes = block + block_bytes(dtype) - (dtype == DType::kQ8_0 ? 32 : 16);
   const double scale = f16_to_f32(read_at<uint16_t>(block, 0));
@@ -73,7 +96,6 @@ double number_of_row(DType dtype, const std::byte* row, int64_t i) {
   const int byte = read_at<uint8_t>(codes, i % 16);
   const int code = i % 32 < 16 ? byte & 15 : byte >> 4;
   if (dtype == DType::kQ4_0) return scale * (code - 8);
-  constexpr double kE2M1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   return std::ldexp(code < 8 ? kE2M1[code] : -kE2M1[code - 8], read_at<uint8_t>(block, 0) - 127);
 }
 
@@ -81,7 +103,8 @@ double number_of_row(DType dtype, const std::byte* row, int64_t i) {
 // place.
 double tolerance(DType dtype) {
   if (dtype == DType::kBF16) return 0x1.0p-8;
-  return dtype == DType::kF32 ? 0x1.0p-23 : 0;
+  // The inverse of a factor is rounded.
+  return dtype == DType::kF32 || dtype == DType::kNVFP4F ? 0x1.0p-23 : 0;
 }
 
 class QuantizedFile {
@@ -191,7 +214,8 @@ TEST(QuantizedCheckpoint, OtherKindsAreRefusedByName) {
     SCOPED_TRACE(config);
     expect_refused(read_config(config), part);
   };
-  refused("{}", "quantization '' is not supported; supported: fp8, compressed-tensors, awq, gptq, mxfp4");
+  refused("{}",
+          "quantization '' is not supported; supported: fp8, compressed-tensors, awq, gptq, mxfp4, modelopt");
   refused(R"({"quant_method":"bitsandbytes"})", "quantization 'bitsandbytes' is not supported");
   refused(R"({"quant_method":7})", "must be a string");
   refused(R"({"quant_method":"gptq","bits":3})", "3 bits are not supported; 4 and 8 are");
@@ -201,19 +225,46 @@ TEST(QuantizedCheckpoint, OtherKindsAreRefusedByName) {
   refused(R"({"quant_method":"fp8","fmt":"e5m2"})", "fmt 'e5m2' is not supported");
   refused(R"({"quant_method":"fp8","weight_block_size":[128]})", "a list of two positive whole numbers");
   refused(R"({"quant_method":"fp8","weight_block_size":[0,128]})", "a list of two positive whole numbers");
-  refused(R"({"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized"})",
-          "format 'nvfp4-pack-quantized' is not supported");
+  refused(R"({"quant_method":"compressed-tensors","format":"marlin-24"})",
+          "format 'marlin-24' is not supported");
+  refused(R"({"quant_method":"modelopt","quant_algo":"W4A8_AWQ"})", "quant_algo 'W4A8_AWQ' is not supported");
   refused(R"({"quant_method":"compressed-tensors","sparsity_config":{"format":"sparse-24-bitmask"}})",
           "sparsity 'sparse-24-bitmask' is not supported");
 }
 
-TEST(QuantizedCheckpoint, SmallFloatsHaveTheirValues) {
-  EXPECT_EQ(e4m3_to_f32(0x00), 0.0f);
-  EXPECT_EQ(e4m3_to_f32(0x01), 0x1.0p-9f);
-  EXPECT_EQ(e4m3_to_f32(0x08), 0x1.0p-6f);
-  EXPECT_EQ(e4m3_to_f32(0xB8), -1.0f);
-  EXPECT_EQ(e4m3_to_f32(0x7E), 448.0f);
-  EXPECT_TRUE(std::isnan(e4m3_to_f32(0x7F)) && std::isnan(e4m3_to_f32(0xFF)));
+// Tiles of 128 x 128 numbers stay as they are; NaN of a tile shows in its rows.
+TEST(QuantizedCheckpoint, TilesOfFloatsStayAsStored) {
+  constexpr int64_t kRows = 160, kCols = 256;
+  std::vector<uint8_t> numbers(kRows * kCols);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint8_t>(i * 37 % 127 + i % 2 * 128);
+  numbers[5 * kCols + 140] = 0x7F;
+  const std::vector<float> scales = {0.5F, 0.25F, 3.0F, 0.0625F};
+  Float8Matrix matrix{.rows = kRows,
+                      .cols = kCols,
+                      .block_rows = 128,
+                      .block_cols = 128,
+                      .numbers = std::as_bytes(std::span(numbers)),
+                      .scales = {DType::kF32, std::as_bytes(std::span(scales)).data(), 2}};
+  ASSERT_TRUE(Float8Rows::fits(matrix));
+  const Float8Rows rows(matrix);
+  std::vector<std::byte> made(static_cast<size_t>(row_bytes(DType::kF8, kCols)));
+  for (const int64_t row : {0, 5, 127, 128, 159}) {
+    rows.read_row(row, made.data());
+    for (int64_t i = 0; i < kCols; ++i) {
+      const std::byte* block = made.data() + i / 128 * block_bytes(DType::kF8);
+      const float scale = read_at<float>(block, 0);
+      if (row == 5 && i >= 128) {
+        ASSERT_TRUE(std::isnan(scale));
+      } else {
+        ASSERT_EQ(scale, scales[static_cast<size_t>(row / 128 * 2 + i / 128)]);
+        ASSERT_EQ(static_cast<uint8_t>(block[4 + i % 128]), numbers[static_cast<size_t>(row * kCols + i)]);
+      }
+    }
+  }
+  matrix.block_cols = 64;
+  EXPECT_FALSE(Float8Rows::fits(matrix));
+  matrix.block_cols = kCols;
+  EXPECT_TRUE(Float8Rows::fits(matrix));
 }
 
 }  // namespace

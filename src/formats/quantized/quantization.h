@@ -16,7 +16,7 @@
 
 namespace outrider {
 
-enum class QuantizationMethod : uint8_t { kNone, kFp8, kCompressedTensors, kAwq, kGptq, kMxfp4 };
+enum class QuantizationMethod : uint8_t { kNone, kFp8, kCompressedTensors, kAwq, kGptq, kMxfp4, kModelopt };
 
 struct Quantization {
   QuantizationMethod method = QuantizationMethod::kNone;
@@ -29,6 +29,9 @@ struct Quantization {
 // Reads "quantization_config" of config.json; without it the method is kNone.
 // Error: a method or a variant of one that is not supported, which the message names.
 Result<Quantization> read_quantization(const JsonObject& root);
+
+// Reads "quantization" of hf_quant_config.json, in which ModelOpt says the same beside other configurations.
+Result<Quantization> read_modelopt_quantization(const JsonObject& root);
 
 // The tensors of a quantised checkpoint, and the sources of rows that are made of them.
 struct QuantizedCheckpoint {

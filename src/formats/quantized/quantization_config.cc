@@ -15,7 +15,7 @@ struct MethodName {
 constexpr MethodName kMethodNames[] = {
     {"fp8", QuantizationMethod::kFp8},     {"compressed-tensors", QuantizationMethod::kCompressedTensors},
     {"awq", QuantizationMethod::kAwq},     {"gptq", QuantizationMethod::kGptq},
-    {"mxfp4", QuantizationMethod::kMxfp4},
+    {"mxfp4", QuantizationMethod::kMxfp4}, {"modelopt", QuantizationMethod::kModelopt},
 };
 
 // A text of `config` that must be one of few; an absent one is the first.
@@ -59,7 +59,8 @@ Status read_fp8(const JsonObject& config, Quantization* quantization) {
 
 Status read_compressed_tensors(const JsonObject& config) {
   OUTRIDER_TRY(const size_t format,
-               read_choice(config, "format", {"pack-quantized", "float-quantized", "int-quantized"}));
+               read_choice(config, "format",
+                           {"pack-quantized", "float-quantized", "int-quantized", "nvfp4-pack-quantized"}));
   static_cast<void>(format);
   OUTRIDER_TRY(const auto sparsity, config.object("sparsity_config"));
   if (!sparsity) return {};
@@ -68,12 +69,20 @@ Status read_compressed_tensors(const JsonObject& config) {
   return config.fail("quantization_config: sparsity " + quote(*kind) + " is not supported; dense is");
 }
 
+Status read_modelopt(const JsonObject& config) {
+  OUTRIDER_TRY(const size_t algorithm, read_choice(config, "quant_algo", {"FP8", "NVFP4"}));
+  static_cast<void>(algorithm);
+  return {};
+}
+
 Status read_method(const JsonObject& config, Quantization* quantization) {
   switch (quantization->method) {
     case QuantizationMethod::kFp8:
       return read_fp8(config, quantization);
     case QuantizationMethod::kCompressedTensors:
       return read_compressed_tensors(config);
+    case QuantizationMethod::kModelopt:
+      return read_modelopt(config);
     case QuantizationMethod::kAwq: {
       OUTRIDER_TRY(const size_t version, read_choice(config, "version", {"gemm", "GEMM"}));
       static_cast<void>(version);
@@ -108,6 +117,13 @@ Result<Quantization> read_quantization(const JsonObject& root) {
   }
   OUTRIDER_RETURN_IF_ERROR(read_method(*config, &quantization));
   return quantization;
+}
+
+Result<Quantization> read_modelopt_quantization(const JsonObject& root) {
+  OUTRIDER_TRY(const auto config, root.object("quantization"));
+  if (!config) return root.fail("quantization is missing");
+  OUTRIDER_RETURN_IF_ERROR(read_modelopt(*config));
+  return Quantization{.method = QuantizationMethod::kModelopt};
 }
 
 }  // namespace outrider

@@ -236,7 +236,40 @@ Result<TensorView> make_float8(const MatrixParts& parts) {
     shape = {1};
   }
   OUTRIDER_TRY(matrix.scales, parts.get_numbers(part, shape));
-  return parts.add(std::make_unique<Float8Rows>(matrix), DType::kBF16, numbers->shape);
+  if (Float8Rows::fits(matrix))
+    return parts.add(std::make_unique<Float8Rows>(matrix), DType::kF8, numbers->shape);
+  return parts.add(std::make_unique<BF16Rows>(matrix), DType::kBF16, numbers->shape);
+}
+
+// numbers [rows][cols / 2] of two E2M1 each, weight_scale [rows][cols / 16] in E4M3, and a factor for all, or
+// its inverse.
+Result<TensorView> make_nvfp4(const MatrixParts& parts, std::string_view numbers_part,
+                              std::string_view factor_part, bool is_inverse) {
+  constexpr int64_t kGroup = 16;
+  OUTRIDER_TRY(const StoredTensor* numbers, parts.get(numbers_part, "U8", 2));
+  const Shape shape = {numbers->shape[0], numbers->shape[1] * 2};
+  if (shape[1] % block_elements(DType::kNVFP4F) != 0)
+    return parts.fail(numbers_part, "must have a multiple of 64 numbers in a row");
+  OUTRIDER_TRY(const StoredTensor* scales,
+               parts.get(".weight_scale", "F8_E4M3", Shape{shape[0], shape[1] / kGroup}));
+  const StoredTensor* factor = parts.find(factor_part);
+  OUTRIDER_TRY(
+      const NumberTable number,
+      parts.get_numbers(factor_part, factor != nullptr && factor->shape.empty() ? Shape{} : Shape{1}));
+  const float stored = number.at(0, 0);
+  const Nvfp4Matrix matrix{.cols = shape[1],
+                           .numbers = numbers->data,
+                           .scales = scales->data,
+                           .factor = is_inverse ? 1 / stored : stored};
+  return parts.add(std::make_unique<Nvfp4Rows>(matrix), DType::kNVFP4F, shape);
+}
+
+Result<TensorView> make_nvfp4_pack_quantized(const MatrixParts& parts) {
+  return make_nvfp4(parts, ".weight_packed", ".weight_global_scale", /*is_inverse=*/true);
+}
+
+Result<TensorView> make_nvfp4_modelopt(const MatrixParts& parts) {
+  return make_nvfp4(parts, kWeight, ".weight_scale_2", /*is_inverse=*/false);
 }
 
 // X_blocks [...][cols / 32][16] and X_scales [...][cols / 32] of a tensor X.
@@ -266,7 +299,11 @@ MakeMatrix maker_of(const MatrixParts& parts) {
       return nullptr;
     case QuantizationMethod::kFp8:
       return has_type("F8_E4M3") ? make_float8 : nullptr;
+    case QuantizationMethod::kModelopt:
+      if (has_type("U8")) return make_nvfp4_modelopt;
+      return has_type("F8_E4M3") ? make_float8 : nullptr;
     case QuantizationMethod::kCompressedTensors:
+      if (parts.find(".weight_global_scale") != nullptr) return make_nvfp4_pack_quantized;
       if (parts.find(".weight_packed") != nullptr) return make_pack_quantized;
       if (has_type("I8")) return make_int_quantized;
       return has_type("F8_E4M3") ? make_float8 : nullptr;

@@ -166,6 +166,21 @@ struct Avx2 {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
   }
+  // E4M3, times 2^-8: the bits as half precision.
+  static Floats load_e4m3_halves(const uint8_t* p) {
+    const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    // Bit 14 is the sign, too.
+    return _mm256_cvtph_ps(
+        _mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16(static_cast<int16_t>(0xBFFF))));
+  }
+  // E4M3; NaN stays NaN.
+  static Floats load_e4m3(const uint8_t* p) {
+    const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    const __m128i seven = _mm_set1_epi16(0x7F);
+    const __m128i nan = _mm_cmpeq_epi16(_mm_and_si128(wide, seven), seven);
+    const __m128i half = _mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16(static_cast<int16_t>(0xBFFF)));
+    return mul(_mm256_cvtph_ps(_mm_or_si128(half, nan)), all(256));
+  }
   static Ints signed_bytes(const uint8_t* p) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
@@ -175,6 +190,22 @@ struct Avx2 {
   static void store_halves(uint8_t* p, Floats v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  // Numbers beyond 448 become 448, and NaN what is not finite; others round to nearest even.
+  static void store_e4m3(uint8_t* p, Floats v) {
+    const __m256 magnitude = absolute(v), bounded = min(magnitude, all(448));
+    const __m256i bits = _mm256_castps_si256(bounded), units = _mm256_castps_si256(all(0x1p14F));
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 20), all_ints(1));
+    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, all_ints(0x7FFFF)));
+    const __m256i normal = _mm256_sub_epi32(_mm256_srli_epi32(rounded, 20), all_ints(120 << 3));
+    // Multiples of 2^-9, which the sum rounds to.
+    const __m256i small = _mm256_sub_epi32(_mm256_castps_si256(add(bounded, all(0x1p14F))), units);
+    const __m256 is_small = _mm256_cmp_ps(bounded, all(0x1p-6F), _CMP_LT_OQ);
+    const __m256i number = _mm256_blendv_epi8(normal, small, _mm256_castps_si256(is_small));
+    const __m256 is_odd = _mm256_cmp_ps(magnitude, all(__builtin_huge_valf()), _CMP_NLT_UQ);
+    const __m256i code = _mm256_blendv_epi8(number, all_ints(0x7F), _mm256_castps_si256(is_odd));
+    const __m256i sign = _mm256_slli_epi32(_mm256_srai_epi32(_mm256_castps_si256(v), 31), 7);
+    store_bytes(reinterpret_cast<int8_t*>(p), _mm256_or_si256(code, sign));
   }
   static void store_bf16(uint8_t* p, Floats v) {
     const __m256i bits = _mm256_castps_si256(v);

@@ -158,6 +158,22 @@ struct Avx512 {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
   }
+  // E4M3, times 2^-8: the bits as half precision.
+  static Floats load_e4m3_halves(const uint8_t* p) {
+    const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    // Bit 14 is the sign, too.
+    return _mm512_cvtph_ps(
+        _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<int16_t>(0xBFFF))));
+  }
+  // E4M3; NaN stays NaN.
+  static Floats load_e4m3(const uint8_t* p) {
+    const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m256i seven = _mm256_set1_epi16(0x7F);
+    const __m256i nan = _mm256_cmpeq_epi16(_mm256_and_si256(wide, seven), seven);
+    const __m256i half =
+        _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<int16_t>(0xBFFF)));
+    return mul(_mm512_cvtph_ps(_mm256_or_si256(half, nan)), all(256));
+  }
   static Ints signed_bytes(const uint8_t* p) {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
@@ -167,6 +183,22 @@ struct Avx512 {
   static void store_halves(uint8_t* p, Floats v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  // Numbers beyond 448 become 448, and NaN what is not finite; others round to nearest even.
+  static void store_e4m3(uint8_t* p, Floats v) {
+    const __m512 magnitude = absolute(v), bounded = min(magnitude, all(448));
+    const __m512i bits = _mm512_castps_si512(bounded), units = _mm512_castps_si512(all(0x1p14F));
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 20), all_ints(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, all_ints(0x7FFFF)));
+    const __m512i normal = _mm512_sub_epi32(_mm512_srli_epi32(rounded, 20), all_ints(120 << 3));
+    // Multiples of 2^-9, which the sum rounds to.
+    const __m512i small = _mm512_sub_epi32(_mm512_castps_si512(add(bounded, all(0x1p14F))), units);
+    const __mmask16 is_small = _mm512_cmp_ps_mask(bounded, all(0x1p-6F), _CMP_LT_OQ);
+    const __mmask16 is_odd = _mm512_cmp_ps_mask(magnitude, all(__builtin_huge_valf()), _CMP_NLT_UQ);
+    const __m512i number = _mm512_mask_mov_epi32(normal, is_small, small);
+    const __m512i code = _mm512_mask_mov_epi32(number, is_odd, all_ints(0x7F));
+    const __m512i sign = _mm512_slli_epi32(_mm512_srai_epi32(_mm512_castps_si512(v), 31), 7);
+    store_bytes(reinterpret_cast<int8_t*>(p), _mm512_or_si512(code, sign));
   }
   static void store_bf16(uint8_t* p, Floats v) {
     const __m512i bits = _mm512_castps_si512(v);

@@ -23,6 +23,7 @@ void read_block(const BlockQ5_1& block, const BlockCodes& out);
 void read_block(const BlockIQ4_NL& block, const BlockCodes& out);
 void read_block(const BlockMXFP4& block, const BlockCodes& out);
 void read_block(const BlockNVFP4& block, const BlockCodes& out);
+void read_block(const BlockNVFP4F& block, const BlockCodes& out);
 void read_block(const BlockQ2_K& block, const BlockCodes& out);
 void read_block(const BlockQ3_K& block, const BlockCodes& out);
 void read_block(const BlockQ4_K& block, const BlockCodes& out);

@@ -62,6 +62,12 @@ struct BlockNVFP4 {
   uint8_t qs[32];
 };
 
+// The numbers of a block of NVFP4, times the factor of their matrix.
+struct BlockNVFP4F {
+  float factor;
+  BlockNVFP4 numbers;
+};
+
 // Sixteen groups of 16 with a 4-bit scale (low nibble) and minimum (high nibble): x = d * s * q - dmin * m.
 // Each half of 128 numbers has 32 bytes of qs, in planes of two bits.
 struct BlockQ2_K {

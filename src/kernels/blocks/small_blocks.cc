@@ -86,4 +86,9 @@ void read_block(const BlockNVFP4& block, const BlockCodes& out) {
   }
 }
 
+void read_block(const BlockNVFP4F& block, const BlockCodes& out) {
+  read_block(block.numbers, out);
+  for (int group = 0; group < 4; ++group) out.scales[group] *= block.factor;
+}
+
 }  // namespace outrider

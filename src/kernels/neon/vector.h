@@ -133,6 +133,26 @@ struct Neon {
   static Floats load_bf16(const uint8_t* p) {
     return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(p)), 16));
   }
+  // E4M3, times 2^-8: the bits as half precision.
+  static Floats load_e4m3_halves(const uint8_t* p) {
+    uint32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    const int16x8_t wide = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four)));
+    // Bit 14 is the sign, too.
+    const int16x4_t half =
+        vand_s16(vshl_n_s16(vget_low_s16(wide), 7), vdup_n_s16(static_cast<int16_t>(0xBFFF)));
+    return vcvt_f32_f16(vreinterpret_f16_s16(half));
+  }
+  // E4M3; NaN stays NaN.
+  static Floats load_e4m3(const uint8_t* p) {
+    uint32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    const int16x4_t wide = vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four))));
+    const int16x4_t seven = vdup_n_s16(0x7F);
+    const uint16x4_t nan = vceq_s16(vand_s16(wide, seven), seven);
+    const int16x4_t half = vand_s16(vshl_n_s16(wide, 7), vdup_n_s16(static_cast<int16_t>(0xBFFF)));
+    return mul(vcvt_f32_f16(vreinterpret_f16_u16(vorr_u16(vreinterpret_u16_s16(half), nan))), all(256));
+  }
   static Ints signed_bytes(const uint8_t* p) {
     uint32_t four;
     __builtin_memcpy(&four, p, sizeof(four));
@@ -144,6 +164,21 @@ struct Neon {
 
   // Both stores round to nearest even; NaN stays NaN.
   static void store_halves(uint8_t* p, Floats v) { vst1_u8(p, vreinterpret_u8_f16(vcvt_f16_f32(v))); }
+  // Numbers beyond 448 become 448, and NaN what is not finite; others round to nearest even.
+  static void store_e4m3(uint8_t* p, Floats v) {
+    const Floats magnitude = absolute(v), bounded = min(magnitude, all(448));
+    const uint32x4_t bits = vreinterpretq_u32_f32(bounded), units = vreinterpretq_u32_f32(all(0x1p14F));
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 20), vdupq_n_u32(1));
+    const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7FFFF)));
+    const uint32x4_t normal = vsubq_u32(vshrq_n_u32(rounded, 20), vdupq_n_u32(120 << 3));
+    // Multiples of 2^-9, which the sum rounds to.
+    const uint32x4_t small = vsubq_u32(vreinterpretq_u32_f32(add(bounded, all(0x1p14F))), units);
+    const uint32x4_t number = vbslq_u32(vcltq_f32(bounded, all(0x1p-6F)), small, normal);
+    const uint32x4_t is_finite = vcltq_f32(magnitude, all(__builtin_huge_valf()));
+    const uint32x4_t code = vbslq_u32(is_finite, number, vdupq_n_u32(0x7F));
+    const int32x4_t sign = vshlq_n_s32(vshrq_n_s32(vreinterpretq_s32_f32(v), 31), 7);
+    store_bytes(reinterpret_cast<int8_t*>(p), vorrq_s32(vreinterpretq_s32_u32(code), sign));
+  }
   static void store_bf16(uint8_t* p, Floats v) {
     const uint32x4_t bits = vreinterpretq_u32_f32(v);
     const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));

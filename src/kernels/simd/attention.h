@@ -575,6 +575,9 @@ void attention(const AttentionShare& share) {
     case DType::kF16:
       if (!narrow) return attend_all<V, CachedF16<V>, false>(share);
       return attend_all<V, CachedF16<V>>(share);
+    case DType::kE4M3:
+      if (!narrow) return attend_all<V, CachedE4m3<V>, false>(share);
+      return attend_all<V, CachedE4m3<V>>(share);
     case DType::kQ8_0:
       if (!narrow) return attend_all<V, CachedQ8<V>, false>(share);
       return attend_all<V, CachedQ8<V>>(share);

@@ -31,6 +31,12 @@ struct CachedF16 {
 };
 
 template <typename V>
+struct CachedE4m3 {
+  static constexpr int kDirectQueries = 4;
+  static typename V::Floats load(const uint8_t* head, int64_t d) { return V::load_e4m3(head + d); }
+};
+
+template <typename V>
 struct CachedQ8 {
   static constexpr int kDirectQueries = 4;
   static constexpr int64_t kBlock = 32;
@@ -71,6 +77,7 @@ void store_unit(DType type, const typename V::Floats* x, uint8_t* out) {
     if (type == DType::kF32) V::store(reinterpret_cast<float*>(out) + d, x[v]);
     if (type == DType::kBF16) V::store_bf16(out + 2 * d, x[v]);
     if (type == DType::kF16) V::store_halves(out + 2 * d, x[v]);
+    if (type == DType::kE4M3) V::store_e4m3(out + d, x[v]);
   }
 }
 

@@ -2,10 +2,10 @@
 // Products with plain numbers on panels of 16 output features: a stretch of weights serves all rows of a
 // chunk and is converted on the way, so that arithmetic overlaps with reading.
 //
-// The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
-// i % kChains; chains run in order and are added in pairs; stretches are added in order. Therefore the bits
-// of an output depend only on its own row, its own weights and k, and are the same in every table that has
-// this product.
+// The sum of one output: inputs are cut into stretches of 256, or of a block of F8. Within one, input i
+// belongs to chain i % kChains; chains run in order and are added in pairs. The sums of stretches are added
+// in order, times the scale of a block. Therefore the bits of an output depend only on its own row, its own
+// weights and k, and are the same in every table that has this product.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -13,28 +13,38 @@
 
 namespace outrider::simd {
 
-inline constexpr int64_t kStretch = 256;
 inline constexpr int kChains = 4;  // independent sums over the inputs
 inline constexpr int64_t kTilesOfChunk = 10;
 inline constexpr int64_t kRowsOfChunk = kTilesOfChunk * kFloatRows;
 
-// Readers of weights; f32 needs no conversion.
+// Readers of weights; f32 needs no conversion. A stretch has so many inputs, and begins with scales if any.
+struct PlainWeights {
+  static constexpr int64_t kStretch = 256, kScaleBytes = 0;
+};
+
 template <typename V>
-struct F32Weights {
+struct F32Weights : PlainWeights {
   static constexpr int64_t kBytes = 4;
   static typename V::Floats load(const uint8_t* p) { return V::load(reinterpret_cast<const float*>(p)); }
 };
 
 template <typename V>
-struct F16Weights {
+struct F16Weights : PlainWeights {
   static constexpr int64_t kBytes = 2;
   static typename V::Floats load(const uint8_t* p) { return V::load_halves(p); }
 };
 
 template <typename V>
-struct BF16Weights {
+struct BF16Weights : PlainWeights {
   static constexpr int64_t kBytes = 2;
   static typename V::Floats load(const uint8_t* p) { return V::load_bf16(p); }
+};
+
+template <typename V>
+struct F8Weights {
+  static constexpr int64_t kStretch = kF8Block, kScaleBytes = kF8Scales;
+  static constexpr int64_t kBytes = 1;
+  static typename V::Floats load(const uint8_t* p) { return V::load_e4m3_halves(p); }
 };
 
 // Few rows of one panel take less time than reading, so that the first-level cache keeps up. Beside the
@@ -65,7 +75,7 @@ struct Stretch {
   int64_t panel_bytes;     // from panel to panel
   int64_t inputs;
   float* sums;  // [panels, rows of a chunk, 16]
-  // Each panel is prefetched: as many inputs, kStretch further on. Where the panels end, that is the
+  // Each panel is prefetched: as many inputs, a stretch further on. Where the panels end, that is the
   // beginning of the panels that follow all of them. Every group of rows prefetches its part, so that reading
   // takes as long as all products.
   int64_t ahead;      // bytes from `weights` to what the first input of this group prefetches
@@ -111,6 +121,17 @@ struct StretchSums {
       }
     }
   }
+  // The sums so far and the sum of a stretch, in a part of the features.
+  typename V::Floats add_sum(typename V::Floats total, typename V::Floats sum, int part) const {
+    if constexpr (Weights::kScaleBytes == 0) {
+      return V::add(total, sum);
+    } else {
+      const uint8_t* scales = stretch.weights - Weights::kScaleBytes +
+                              part / kPartsOfPanel * stretch.panel_bytes +
+                              part % kPartsOfPanel * V::kLanes * int64_t{sizeof(float)};
+      return V::multiply_add(sum, V::load(reinterpret_cast<const float*>(scales)), total);
+    }
+  }
   // Adds the chains in pairs, and their sum to the outputs' sums.
   void finish(Chain (&sums)[kChains]) const {
     for (int r = 0; r < kRows; ++r) {
@@ -121,7 +142,7 @@ struct StretchSums {
         }
         float* total = stretch.sums + (part / kPartsOfPanel * kRowsOfChunk + row + r) * kDotFeatures +
                        part % kPartsOfPanel * V::kLanes;
-        V::store(total, V::add(V::load(total), sums[0][r][part]));
+        V::store(total, add_sum(V::load(total), sums[0][r][part], part));
       }
     }
   }
@@ -223,19 +244,22 @@ void panel_product(const LinearShare& share, int64_t feature, const Chunk& chunk
   for (int s = 0; s < kPanels; ++s) {
     for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[s * kRowsOfChunk * kDotFeatures + i] = 0;
   }
-  constexpr int64_t kInputBytes = kDotFeatures * Weights::kBytes;
+  constexpr int64_t kInputBytes = kDotFeatures * Weights::kBytes, kStretch = Weights::kStretch;
+  constexpr int64_t kStretchBytes = Weights::kScaleBytes + kStretch * kInputBytes;
   int64_t groups = kIsTiled ? 0 : 1;
   if constexpr (kIsTiled) for_each_group<V, kMax>(share, chunk, [&groups](Range, Range) { ++groups; });
-  const int64_t step = (kInputBytes + groups - 1) / groups;  // rounded up: the parts leave nothing out
+  // Rounded up: the parts leave nothing out.
+  const int64_t of_input = (kStretchBytes + kStretch - 1) / kStretch, step = (of_input + groups - 1) / groups;
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    const Stretch stretch = {.weights = panel + begin * kInputBytes,
+    const int64_t offset = begin / kStretch * kStretchBytes + Weights::kScaleBytes;
+    const Stretch stretch = {.weights = panel + offset,
                              .panel_bytes = share.panel_bytes,
                              .inputs = end - begin,
                              .sums = sums,
-                             .ahead = kStretch * kInputBytes,
+                             .ahead = kStretchBytes - Weights::kScaleBytes,
                              .step = step,
-                             .panel_end = (share.k - begin) * kInputBytes};
+                             .panel_end = share.panel_bytes - offset};
     add_stretch_to_chunk<V, Weights, kPanels, kMax, kIsTiled>(share, stretch, begin, chunk);
   }
   for (int s = 0; s < kPanels; ++s)
@@ -282,6 +306,8 @@ void panel_linear(const LinearShare& share) {
       return panels_of<V, F16Weights<V>>(share);
     case DType::kBF16:
       return panels_of<V, BF16Weights<V>>(share);
+    case DType::kF8:
+      return panels_of<V, F8Weights<V>>(share);
     default:
       return panels_of<V, F32Weights<V>>(share);
   }

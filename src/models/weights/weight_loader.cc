@@ -33,8 +33,9 @@ Result<TensorView> WeightLoader::find(const std::string& tensor_name, const Shap
   return found->second;
 }
 
-DType WeightLoader::loaded_type(const TensorView& view, std::optional<DType> type) const {
-  const DType wanted = type ? *type : options_.weights.value_or(view.dtype);
+DType WeightLoader::loaded_type(const TensorView& view, const Part& part) const {
+  const DType wanted = part.type ? *part.type : options_.weights.value_or(view.dtype);
+  if (part.is_table && wanted == DType::kF8) return view.dtype == DType::kF8 ? DType::kBF16 : view.dtype;
   return view.cols() % block_elements(wanted) == 0 ? wanted : view.dtype;
 }
 
@@ -87,7 +88,7 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
-    const DType type = loaded_type(view, part.type);
+    const DType type = loaded_type(view, part);
     OUTRIDER_RETURN_IF_ERROR(check_rows(parts, i, type));
     projection.name += (projection.name.empty() ? "" : " ") + part.name.substr(part.name.rfind('.') + 1);
     projection.outputs.push_back({part.name, part.row_count()});
@@ -116,9 +117,10 @@ Status WeightLoader::plan_cut(Part part, const std::vector<Range>& inputs, bool 
   return plan({std::move(part)}, k, bias, projection);
 }
 
-Status WeightLoader::plan_table(const Part& part, int64_t k, PackedMatrix& table) {
+Status WeightLoader::plan_table(Part part, int64_t k, PackedMatrix& table) {
+  part.is_table = true;
   OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
-  MatrixPlan plan{.type = loaded_type(view, std::nullopt)};
+  MatrixPlan plan{.type = loaded_type(view, part)};
   add_rows(part, view, plan);
   return plan_matrix(std::move(plan), row_layout, table);
 }

@@ -71,6 +71,7 @@ class WeightLoader {
     int64_t n = 0;
     std::optional<DType> type = {};               // whatever ModelOptions::weights says
     std::optional<std::vector<Range>> rows = {};  // the rows of this shard; nullopt: all
+    bool is_table = false;                        // rows may be looked up, so it never becomes f8
 
     int64_t row_count() const;  // of `rows`
   };
@@ -84,7 +85,7 @@ class WeightLoader {
 
   // Plans the copy of a weight [n, k], or of some of its rows, as a table of rows, which must not move before
   // pack_all() has returned.
-  Status plan_table(const Part& part, int64_t k, PackedMatrix& table);
+  Status plan_table(Part part, int64_t k, PackedMatrix& table);
 
   // Appends the weight of a norm or a bias, [size], to `values` as f32.
   Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values) {
@@ -112,7 +113,7 @@ class WeightLoader {
 
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
-  DType loaded_type(const TensorView& view, std::optional<DType> type) const;
+  DType loaded_type(const TensorView& view, const Part& part) const;
   Status read_bias(const Part& part, std::vector<float>& bias);
   using Layout = Result<PackedMatrix> (*)(const MatrixSource& source);
   struct MatrixPlan {

@@ -92,6 +92,8 @@ void DeviceOps::store(const LayerBackend::Attention& attention, const simt::Rope
       return store_rotated<simt::CachedBf16>(attention, rope, slots, KernelName::kRotateAndStoreBf16);
     case DType::kF16:
       return store_rotated<simt::CachedF16>(attention, rope, slots, KernelName::kRotateAndStoreF16);
+    case DType::kE4M3:
+      return store_rotated<simt::CachedE4m3>(attention, rope, slots, KernelName::kRotateAndStoreE4m3);
     case DType::kQ8_0:
       return store_rotated<simt::CachedQ8>(attention, rope, slots, KernelName::kRotateAndStoreQ8);
     default:
@@ -194,6 +196,8 @@ DeviceOps::AttentionKernel DeviceOps::attention_kernel(DType cached) const {
       return {is_tensor ? KernelName::kTensorAttentionBf16 : KernelName::kAttentionBf16, is_tensor};
     case DType::kF16:
       return {is_tensor ? KernelName::kTensorAttentionF16 : KernelName::kAttentionF16, is_tensor};
+    case DType::kE4M3:
+      return {is_tensor ? KernelName::kTensorAttentionE4m3 : KernelName::kAttentionE4m3, is_tensor};
     case DType::kQ8_0:
       return {is_tensor ? KernelName::kTensorAttentionQ8 : KernelName::kAttentionQ8, is_tensor};
     default:
@@ -285,6 +289,8 @@ void DeviceOps::attend(const LayerBackend::Attention& attention, std::span<const
       return attend_cached<simt::CachedBf16>(attention, rows, y);
     case DType::kF16:
       return attend_cached<simt::CachedF16>(attention, rows, y);
+    case DType::kE4M3:
+      return attend_cached<simt::CachedE4m3>(attention, rows, y);
     case DType::kQ8_0:
       return attend_cached<simt::CachedQ8>(attention, rows, y);
     default:

@@ -103,8 +103,8 @@ TEST(DeviceBackend, WeightsOfTheDeviceLeaveTheMemoryOfThisMachine) {
 TEST(DeviceBackend, EveryTypeOfWeightsAndEntries) {
   if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   for (const DType weights :
-       {DType::kF32, DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0}) {
-    for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0})
+       {DType::kF32, DType::kBF16, DType::kF16, DType::kF8, DType::kI8, DType::kQ8_0, DType::kQ4_0}) {
+    for (const DType entries : {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0})
       expect_bits_of_host({"llama", weights, entries});
   }
 }
@@ -137,7 +137,7 @@ TEST(DeviceBackend, AGpuGetsTheSameLaunches) {
   if (device_tables().empty()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
   const CudaDriver driver = fake_cuda_driver();
   fake_cuda().kernel = [](std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(KernelName::kAttentionQ8); ++i) {
+    for (int i = 0; i <= static_cast<int>(KernelName::kAttentionE4m3); ++i) {
       const DeviceKernel& kernel = device_kernel(static_cast<KernelName>(i));
       if (kernel.name == name) return &kernel;
     }
@@ -181,7 +181,7 @@ TEST(DeviceBackend, EveryTypeOfWeightsInEveryKindOfLayer) {
   const DType types[] = {DType::kBF16, DType::kF16, DType::kI8, DType::kQ8_0, DType::kQ4_0};
   size_t turn = 0;
   for (const char* name : {"mixtral", "gpt_oss", "deepseek_v3", "lfm2", "qwen3_next"}) {
-    for (const DType entries : {DType::kBF16, DType::kQ8_0})
+    for (const DType entries : {DType::kBF16, DType::kE4M3, DType::kQ8_0})
       expect_bits_of_host({name, types[turn++ % std::size(types)], entries});
   }
 }

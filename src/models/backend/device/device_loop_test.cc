@@ -180,7 +180,7 @@ TEST(DeviceLoop, EveryFamilyHasTheTextOfThisMachine) {
 
 TEST(DeviceLoop, EveryTypeOfEntriesAndNumberOfRows) {
   OUTRIDER_REQUIRE_DEVICE_TABLE();
-  const DType types[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0};
+  const DType types[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kE4M3, DType::kQ8_0};
   for (int rows = 1; rows <= kMaxRows; ++rows) {
     const DType type = types[rows % 4];
     EmulatedDevice device({});

@@ -125,24 +125,35 @@ void DeviceOps::multiply_channels(const Product& product, const simt::ChannelInp
   launch_items(KernelName::kManyChannelRows, args, tiles);
 }
 
+TensorKernels tensor_kernels(WeightForm form) {
+  using enum KernelName;
+  switch (form) {
+    case WeightForm::kTensorF16:
+      return {kPackF16Inputs, kFewRowsTensorF16, kManyRowsTensorF16, kStackedRowsTensorF16};
+    case WeightForm::kTensorF8:
+      return {kPackBf16Inputs, kFewRowsTensorF8, kManyRowsTensorF8, kStackedRowsTensorF8};
+    default:
+      return {kPackBf16Inputs, kFewRowsTensorBf16, kManyRowsTensorBf16, kStackedRowsTensorBf16};
+  }
+}
+
 void DeviceOps::multiply_tensor(const Product& product) {
-  const bool is_f16 = product.matrix.form == WeightForm::kTensorF16;
-  const KernelName pack = is_f16 ? KernelName::kPackF16Inputs : KernelName::kPackBf16Inputs;
+  const TensorKernels kernels = tensor_kernels(product.matrix.form);
   const simt::TensorProductArgs args{.weights = product.matrix.plain,
-                                     .x = pack_tensor(product.x, product.rows, product.part.k, pack),
+                                     .scales = product.matrix.scales,
+                                     .x = pack_tensor(product.x, product.rows, product.part.k, kernels.pack),
                                      .y = rows_at<float>(product.y, product.y_count),
                                      .n = static_cast<int>(product.part.n),
                                      .k = static_cast<int>(product.part.k),
                                      .y_stride = static_cast<int>(product.y_stride)};
   const int64_t panels = panels_of(product.part.n);
   if (product.rows <= kFewRows) {
-    return launch(is_f16 ? KernelName::kFewRowsTensorF16 : KernelName::kFewRowsTensorBf16, args,
+    return launch(kernels.few, args,
                   {.blocks = static_cast<int>(panels * (args.x.padded / simt::kTileRows)),
                    .warps = simt::CodeRing::kMostWarps,
                    .shared_bytes = simt::TensorMemory::kBytes});
   }
-  launch_items(is_f16 ? KernelName::kManyRowsTensorF16 : KernelName::kManyRowsTensorBf16, args,
-               panels * ((args.x.padded + simt::kTensorRows - 1) / simt::kTensorRows));
+  launch_items(kernels.many, args, panels * ((args.x.padded + simt::kTensorRows - 1) / simt::kTensorRows));
 }
 
 template <typename Numbers>
@@ -152,6 +163,7 @@ void DeviceOps::multiply_plain(const Product& product, KernelName kernel) {
   const simt::FloatProductArgs<Numbers> args{
       .weights = {reinterpret_cast<const Stored*>(words.data),
                   words.count * static_cast<int64_t>(sizeof(int) / sizeof(Stored))},
+      .scales = product.matrix.scales,
       .x = rows_at<const float>(product.x, product.rows * product.part.k),
       .y = rows_at<float>(product.y, product.y_count),
       .rows = static_cast<int>(product.rows),
@@ -181,8 +193,11 @@ void DeviceOps::multiply(const Product& product) {
       return multiply_plain<simt::F16Weights>(product, KernelName::kF16Rows);
     case WeightForm::kBF16:
       return multiply_plain<simt::Bf16Weights>(product, KernelName::kBf16Rows);
+    case WeightForm::kF8:
+      return multiply_plain<simt::F8Weights>(product, KernelName::kF8Rows);
     case WeightForm::kTensorF16:
     case WeightForm::kTensorBf16:
+    case WeightForm::kTensorF8:
       return multiply_tensor(product);
     default:
       return multiply_groups(product);

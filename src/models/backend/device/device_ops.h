@@ -72,6 +72,12 @@ struct RecordedRows {
   RecordedStates states = {};
 };
 
+// The kernels of products on tensor cores: of inputs, of few and of many rows, of a stack of matrices.
+struct TensorKernels {
+  KernelName pack, few, many, stacked;
+};
+TensorKernels tensor_kernels(WeightForm form);
+
 // The operations of a layer as launches of kernels. Rows are places on the device.
 class DeviceOps {
  public:

@@ -223,6 +223,8 @@ void DeviceOps::read_entries(const LayerBackend::Entries& entries, FloatAddress 
       return read_cached<simt::CachedBf16>(entries, y, KernelName::kReadBf16);
     case DType::kF16:
       return read_cached<simt::CachedF16>(entries, y, KernelName::kReadF16);
+    case DType::kE4M3:
+      return read_cached<simt::CachedE4m3>(entries, y, KernelName::kReadE4m3);
     case DType::kQ8_0:
       return read_cached<simt::CachedQ8>(entries, y, KernelName::kReadQ8);
     default:

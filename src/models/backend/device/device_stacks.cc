@@ -45,6 +45,7 @@ void DeviceOps::multiply_plain_stacked(const StackedPart& part, KernelName kerne
   const simt::FloatProductArgs<Numbers> product{
       .weights = {reinterpret_cast<const Stored*>(words.data),
                   words.count * static_cast<int64_t>(sizeof(int) / sizeof(Stored))},
+      .scales = part.stack.matrices.scales,
       .x = rows_at<const float>(part.x, rows * part.part.k),
       .y = outputs_of(part.y, part.y_count),
       .rows = static_cast<int>(rows),
@@ -55,17 +56,16 @@ void DeviceOps::multiply_plain_stacked(const StackedPart& part, KernelName kerne
 }
 
 void DeviceOps::multiply_tensor_stacked(const StackedPart& part) {
-  const bool is_f16 = part.stack.matrices.form == WeightForm::kTensorF16;
+  const TensorKernels kernels = tensor_kernels(part.stack.matrices.form);
   const simt::TensorProductArgs product{
       .weights = part.stack.matrices.plain,
-      .x = pack_tensor(part.x, part.tiles * kTileRows, part.part.k,
-                       is_f16 ? KernelName::kPackF16Inputs : KernelName::kPackBf16Inputs),
+      .scales = part.stack.matrices.scales,
+      .x = pack_tensor(part.x, part.tiles * kTileRows, part.part.k, kernels.pack),
       .y = outputs_of(part.y, part.y_count),
       .n = static_cast<int>(part.part.n),
       .k = static_cast<int>(part.part.k),
       .y_stride = static_cast<int>(part.y_stride)};
-  launch_stacked(is_f16 ? KernelName::kStackedRowsTensorF16 : KernelName::kStackedRowsTensorBf16, part,
-                 product, simt::TensorMemory::kBytes);
+  launch_stacked(kernels.stacked, part, product, simt::TensorMemory::kBytes);
 }
 
 void DeviceOps::multiply_stacked(const StackedPart& part) {
@@ -87,8 +87,11 @@ void DeviceOps::multiply_stacked(const StackedPart& part) {
       return multiply_plain_stacked<simt::F16Weights>(part, KernelName::kStackedF16Rows);
     case WeightForm::kBF16:
       return multiply_plain_stacked<simt::Bf16Weights>(part, KernelName::kStackedBf16Rows);
+    case WeightForm::kF8:
+      return multiply_plain_stacked<simt::F8Weights>(part, KernelName::kStackedF8Rows);
     case WeightForm::kTensorF16:
     case WeightForm::kTensorBf16:
+    case WeightForm::kTensorF8:
       return multiply_tensor_stacked(part);
     default:
       return multiply_stacked_groups(part);

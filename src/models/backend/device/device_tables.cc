@@ -63,7 +63,7 @@ void DeviceOps::look_up(const PackedMatrix& table, std::span<const int32_t> toke
   if (uploaded.packed != nullptr && uploaded.packed->form == WeightForm::kTensorBf16)
     return launch_items(KernelName::kLookUpTensorBf16, simt::TensorTableArgs{uploaded.packed->plain, of},
                         chunks_of(of));
-  if (block_elements(uploaded.dtype) > 1 || uploaded.dtype == DType::kI8) return look_up_codes(uploaded, of);
+  if (has_codes(uploaded.dtype)) return look_up_codes(uploaded, of);
   switch (uploaded.dtype) {
     case DType::kF32:
       return look_up_plain<simt::F32Weights>(uploaded, KernelName::kLookUpF32, of);

@@ -56,6 +56,7 @@ UploadedStack DeviceWeights::upload_stack(std::span<const PackedMatrix* const> m
     all.form = made->form;
     all.grouped = made->grouped();
     all.channels = made->channels();
+    all.scales = made->block_scales();
     all.grouped.codes = copies.put(0, made->codes);
     all.grouped.scales = copies.put(1, made->scales);
     all.grouped.mins = copies.put(2, made->mins);
@@ -65,6 +66,7 @@ UploadedStack DeviceWeights::upload_stack(std::span<const PackedMatrix* const> m
   if (!all.grouped.scales.is_null()) grouped_inputs_.insert(matrices.front()->k);
   all.channels.codes = all.plain = all.grouped.codes;
   all.channels.scales = all.grouped.units;
+  if (!all.scales.is_null()) all.scales = all.grouped.units;
   return stack;
 }
 
@@ -106,7 +108,7 @@ const UploadedTable& DeviceWeights::table(const PackedMatrix& table) {
 
 UploadedTable DeviceWeights::upload_stored(const PackedMatrix& table) {
   UploadedTable uploaded{.dtype = table.dtype};
-  if (block_elements(table.dtype) > 1 || table.dtype == DType::kI8) {
+  if (has_codes(table.dtype)) {
     const StoredCodes stored = stored_codes(table);
     uploaded.codes = upload(std::span<const int8_t>(stored.codes));
     uploaded.scales = upload(std::span<const float>(stored.scales));

@@ -18,7 +18,8 @@ struct UploadedMatrix {
   WeightForm form = WeightForm::kBytes;
   simt::GroupedWeights grouped = {};  // of forms of grouped codes
   simt::ChannelWeights channels = {};
-  simt::Weights<int> plain = {};  // as words
+  simt::Weights<int> plain = {};     // as words
+  simt::Weights<float> scales = {};  // of blocks of F8
 };
 
 // Matrices of one shape and form, one after the other, which the views name together.

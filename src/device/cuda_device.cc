@@ -171,6 +171,23 @@ void CudaDevice::launch(const DeviceKernel& kernel, const void* args, const Laun
          kernel.name);
 }
 
+int CudaDevice::order(const std::function<int(CudaDriver::Handle stream)>& calls) {
+  enter();
+  count_write();
+  return calls(stream_);
+}
+
+int CudaDevice::capture(CudaDriver::Handle* graph, const std::function<void()>& calls) {
+  if (!driver_.has_captures()) return kCudaNotSupported;
+  int code = capture_stream_ == nullptr ? driver_.create_stream(&capture_stream_, kCudaFreeStream) : 0;
+  if (code == 0) code = driver_.begin_capture(capture_stream_, kCudaFreeCapture);
+  if (code != 0) return code;
+  stream_ = capture_stream_;
+  calls();
+  stream_ = nullptr;
+  return driver_.end_capture(capture_stream_, graph);
+}
+
 Result<std::unique_ptr<LoadedList>> CudaDevice::load(DeviceList list) {
   enter();
   if (list.has_loops() && find_function("outrider_ContinueLoop") == nullptr)
@@ -182,7 +199,9 @@ Result<std::unique_ptr<LoadedList>> CudaDevice::load(DeviceList list) {
                              int shared_bytes) { return function_of(kernel, shared_bytes); },
        .allocate = [this](int64_t bytes) { return allocate(bytes); },
        .release = [this](DeviceAddress memory) { release(memory); },
-       .count_run = [this] { count_list(); }},
+       .count_run = [this] { count_list(); },
+       .capture = [this](CudaDriver::Handle* graph,
+                         const std::function<void()>& calls) { return capture(graph, calls); }},
       list);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,10 @@ class CudaDevice final : public Device {
   std::string_view name() const override { return "cuda"; }
   const std::string& model() const { return model_; }  // "NVIDIA H100 80GB HBM3"
   ComputeCapability capability() const { return capability_; }
+  // Makes it the device of this thread, which has none at first.
+  void enter() const;
+  // Runs calls of another library, which order their work on the stream that they get. Returns their result.
+  int order(const std::function<int(CudaDriver::Handle stream)>& calls);
   std::optional<int64_t> free_bytes() const override;
   DeviceAddress allocate(int64_t bytes) override;
   void release(DeviceAddress memory) override;
@@ -73,13 +78,13 @@ class CudaDevice final : public Device {
   Status load_images(std::span<const CudaImage> images);
   // Ends the program with the driver's own words unless the call succeeded.
   void expect(int code, std::string_view call) const;
-  // Threads have no context until one is set.
-  void enter() const;
   // Null: no image has it.
   CudaDriver::Handle find_function(const std::string& name) const;
   // Precondition: it is kept.
   CudaDriver::Handle event_of(int64_t moment) const;
   CudaDriver::Handle function_of(const DeviceKernel& kernel, int shared_bytes);
+  // The work that is ordered meanwhile, as a graph. Returns 0 or the driver's error.
+  int capture(CudaDriver::Handle* graph, const std::function<void()>& calls);
 
   CudaDriver driver_;
   std::string model_;
@@ -87,7 +92,9 @@ class CudaDevice final : public Device {
   CudaDriver::Handle context_;
   std::vector<CudaDriver::Handle> modules_;
   CudaUploadRing uploads_;
-  std::mutex mutex_;  // of the next four
+  CudaDriver::Handle stream_ = nullptr;          // of order(); null: the usual one
+  CudaDriver::Handle capture_stream_ = nullptr;  // null: nothing was captured
+  std::mutex mutex_;                             // of the next four
   std::map<std::string_view, CudaDriver::Handle> functions_;
   std::map<std::string_view, int> shared_bytes_;  // the most of a launch, above the usual ones
   std::vector<CudaDriver::Handle> events_;        // a ring, once there are kKeptEvents

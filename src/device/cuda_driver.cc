@@ -1,34 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda_driver.h"
 
-#include <dlfcn.h>
+#include "device/dynamic_library.h"
 
 namespace outrider {
-namespace {
-
-// Functions of one library, found one after the other.
-class Library {
- public:
-  explicit Library(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
-  bool is_open() const { return handle_ != nullptr; }
-  template <typename Function>
-  void find(Function& function, const char* name) {
-    find_new(function, name);
-    if (function == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
-  }
-  // Finds a function that older drivers lack, or null.
-  template <typename Function>
-  void find_new(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(handle_, name));
-  }
-  const std::string& missing() const { return missing_; }
-
- private:
-  void* handle_;
-  std::string missing_;
-};
-
-}  // namespace
 
 std::string CudaDriver::text_of(int code) const {
   const char* text = nullptr;
@@ -37,7 +12,7 @@ std::string CudaDriver::text_of(int code) const {
 }
 
 Result<CudaDriver> open_cuda_driver(const char* library) {
-  Library found(library);
+  DynamicLibrary found(library);
   if (!found.is_open()) return resource_error(std::string("there is no driver of NVIDIA: ") + dlerror());
   CudaDriver driver;
   found.find(driver.init, "cuInit");
@@ -77,6 +52,10 @@ Result<CudaDriver> open_cuda_driver(const char* library) {
   found.find_new(driver.update_graph, "cuGraphExecUpdate_v2");
   found.find_new(driver.launch_graph, "cuGraphLaunch");
   found.find_new(driver.destroy_ready_graph, "cuGraphExecDestroy");
+  found.find_new(driver.add_child_graph, "cuGraphAddChildGraphNode");
+  found.find_new(driver.create_stream, "cuStreamCreate");
+  found.find_new(driver.begin_capture, "cuStreamBeginCapture_v2");
+  found.find_new(driver.end_capture, "cuStreamEndCapture");
   if (!found.missing().empty())
     return resource_error(std::string(library) + " lacks " + found.missing() + "; update NVIDIA's driver");
   return driver;

@@ -61,11 +61,19 @@ struct CudaDriver {
   int (*update_graph)(Handle ready, Handle graph, CudaUpdateResult* result) = nullptr;
   int (*launch_graph)(Handle ready, Handle stream) = nullptr;
   int (*destroy_ready_graph)(Handle ready) = nullptr;
+  // Adds a copy of another graph as one node.
+  int (*add_child_graph)(Handle* node, Handle graph, const Handle* after, size_t after_count,
+                         Handle child) = nullptr;
+  int (*create_stream)(Handle* stream, unsigned flags) = nullptr;
+  // Between the two, calls on the stream become nodes of a new graph and do not run.
+  int (*begin_capture)(Handle stream, int mode) = nullptr;
+  int (*end_capture)(Handle stream, Handle* graph) = nullptr;
 
   bool has_graphs() const {
     return create_graph && destroy_graph && add_node && create_condition && instantiate_graph &&
            launch_graph && destroy_ready_graph;
   }
+  bool has_captures() const { return add_child_graph && create_stream && begin_capture && end_capture; }
 
   // The driver's text for an error.
   std::string text_of(int code) const;
@@ -74,9 +82,12 @@ struct CudaDriver {
 inline constexpr unsigned kCudaMappedMemory = 3;  // of allocate_host(): all contexts and the device see it
 inline constexpr int kCudaNoDevice = 100;         // there is a driver and no GPU
 inline constexpr int kCudaOutOfMemory = 2;        // of allocate()
-inline constexpr int kCudaMajor = 75;             // attributes of a device: its compute capability
+inline constexpr int kCudaNotSupported = 801;
+inline constexpr int kCudaMajor = 75;  // attributes of a device: its compute capability
 inline constexpr int kCudaMinor = 76;
-inline constexpr int kCudaSharedBytes = 8;  // attribute of a function: the most shared memory of a launch
+inline constexpr int kCudaSharedBytes = 8;      // attribute of a function: the most shared memory of a launch
+inline constexpr unsigned kCudaFreeStream = 1;  // of create_stream(): it does not wait for the usual stream
+inline constexpr int kCudaFreeCapture = 2;      // of begin_capture(): it forbids no calls of any thread
 
 // Errors: there is no such library, or it lacks a function. It stays open.
 Result<CudaDriver> open_cuda_driver(const char* library = "libcuda.so.1");

@@ -53,7 +53,8 @@ void CudaList::run() {
 
 bool CudaList::update(DeviceList list) {
   const CudaDriver& driver = *site_.driver;
-  if (driver.update_graph == nullptr || !counters_.empty() || list.has_loops()) return false;
+  if (driver.update_graph == nullptr || !counters_.empty() || list.has_loops() || list.has_exchanges())
+    return false;
   Handle graph = nullptr, last = nullptr;
   CudaUpdateResult result;
   int code = driver.set_current_context(site_.context);
@@ -70,6 +71,8 @@ int CudaList::add_entries(Handle graph, const DeviceList& list, Handle& last) {
     if (const auto* launch = std::get_if<DeviceList::Launch>(&entry)) code = add_launch(graph, *launch, last);
     if (const auto* copy = std::get_if<DeviceList::Copy>(&entry)) code = add_copy(graph, *copy, last);
     if (const auto* fill = std::get_if<DeviceList::Fill>(&entry)) code = add_fill(graph, *fill, last);
+    if (const auto* exchange = std::get_if<DeviceList::Exchange>(&entry))
+      code = add_exchange(graph, *exchange, last);
     if (const auto* loop = std::get_if<DeviceList::Loop>(&entry)) code = add_loop(graph, *loop, last);
     if (code != 0) return code;
   }
@@ -116,6 +119,16 @@ int CudaList::add_fill(Handle graph, const DeviceList::Fill& fill, Handle& last)
                  .height = 1,
                  .context = site_.context};
   return add(graph, params, last);
+}
+
+int CudaList::add_exchange(Handle graph, const DeviceList::Exchange& exchange, Handle& last) {
+  const CudaDriver& driver = *site_.driver;
+  Handle captured = nullptr;
+  const Handle before = last;
+  int code = site_.capture(&captured, [&] { exchange.links->exchange(exchange.transfers); });
+  if (code == 0) code = driver.add_child_graph(&last, graph, &before, before == nullptr ? 0 : 1, captured);
+  if (captured != nullptr) driver.destroy_graph(captured);
+  return code;
 }
 
 // The condition is set before the loop, and at the end of each round.

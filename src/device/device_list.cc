@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device_list.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -22,9 +21,8 @@ void DeviceList::fill(DeviceAddress to, std::byte value, int64_t bytes) {
   if (bytes > 0) entries_.push_back(Fill{to, value, bytes});
 }
 
-bool DeviceList::has_loops() const {
-  return std::ranges::any_of(entries_,
-                             [](const Entry& entry) { return std::holds_alternative<Loop>(entry); });
+void DeviceList::exchange(DeviceLinks& links, std::vector<DeviceTransfer> transfers) {
+  if (!transfers.empty()) entries_.push_back(Exchange{&links, std::move(transfers)});
 }
 
 void DeviceList::repeat(DeviceAddress word, int limit, DeviceList body) {

@@ -156,6 +156,11 @@ MappedMemory EmulatedDevice::allocate_mapped(int64_t bytes) {
 void EmulatedDevice::run_list(const DeviceList& list) {
   settle();
   count_list();
+  if (list.has_exchanges()) {
+    const DeviceWait wait(*this);
+    Runner runner(*this);
+    return run_entries(list, runner);
+  }
   const std::lock_guard lock(list_mutex_);
   list_ = std::async(std::launch::async, [this, &list] {
     Runner runner(*this);

@@ -14,7 +14,8 @@
 namespace outrider {
 
 // A device on this machine: kernels are emulated, and every fault of one ends the program. Fresh memory is
-// NaN. Each launch has other orders of blocks and warps. A list runs on another thread.
+// NaN. Each launch has other orders of blocks and warps. A list runs on another thread, or, where it has
+// exchanges with other ranks, before the call returns.
 class EmulatedDevice final : public Device {
  public:
   explicit EmulatedDevice(const EmulationOptions& options) : options_(options) {}

@@ -19,7 +19,8 @@
 
 namespace outrider {
 
-// The state of the fake driver. There is one, as the driver's functions have no object.
+// The state of the fake driver, of which each thread has one, as the driver's functions have no object. A
+// thread may set the context of another's.
 struct FakeCuda {
   int init_code = 0;
   int version = 13000;
@@ -53,9 +54,10 @@ struct FakeCuda {
   struct Graph;
   struct Node {
     CudaNodeParams params = CudaNodeParams(CudaNodeType::kKernel);
-    std::vector<std::byte> args = {};       // of a kernel
-    std::unique_ptr<Graph> body = nullptr;  // of a loop
-    std::vector<void*> graphs = {};         // the body as the driver shows it
+    std::vector<std::byte> args = {};              // of a kernel
+    std::unique_ptr<Graph> body = nullptr;         // of a loop
+    std::vector<void*> graphs = {};                // the body as the driver shows it
+    std::vector<std::function<int()>> calls = {};  // of a captured graph
   };
   struct Graph {
     std::vector<std::unique_ptr<Node>> nodes;
@@ -63,12 +65,17 @@ struct FakeCuda {
   int graphs = 0;  // that exist, also ready ones
   int updated_graphs = 0;
   std::map<uint64_t, unsigned> conditions = {};
+  // Calls of other libraries while a stream is captured; null: none is.
+  std::unique_ptr<Graph> captured = nullptr;
 };
 
-inline FakeCuda& fake_cuda() {
-  static FakeCuda fake;
-  return fake;
+inline FakeCuda*& fake_cuda_of_thread() {
+  static thread_local FakeCuda own;
+  static thread_local FakeCuda* current = &own;
+  return current;
 }
+
+inline FakeCuda& fake_cuda() { return *fake_cuda_of_thread(); }
 
 namespace fake {
 
@@ -140,6 +147,10 @@ inline int add_node(CudaDriver::Handle* node, CudaDriver::Handle graph, const Cu
 inline int run_graph(const FakeCuda::Graph& graph);
 
 inline int run_node(const FakeCuda::Node& node) {
+  for (const auto& call : node.calls) {
+    if (const int code = call(); code != 0) return code;
+  }
+  if (!node.calls.empty()) return 0;
   const CudaNodeParams& params = node.params;
   switch (params.type) {
     case CudaNodeType::kKernel: {
@@ -224,6 +235,30 @@ inline void add_graph_functions(CudaDriver& driver) {
     return run_graph(*static_cast<const FakeCuda::Graph*>(ready));
   };
   driver.destroy_ready_graph = [](CudaDriver::Handle) { return --fake_cuda().graphs, 0; };
+}
+
+// A stream is captured where there is one beside the usual one.
+inline void add_capture_functions(CudaDriver& driver) {
+  driver.create_stream = [](CudaDriver::Handle* stream, unsigned flags) {
+    return *stream = &fake_cuda().captured, flags == kCudaFreeStream ? 0 : kInvalid;
+  };
+  driver.begin_capture = [](CudaDriver::Handle, int mode) {
+    ++fake_cuda().graphs;
+    fake_cuda().captured = std::make_unique<FakeCuda::Graph>();
+    return mode == kCudaFreeCapture ? 0 : kInvalid;
+  };
+  driver.end_capture = [](CudaDriver::Handle, CudaDriver::Handle* graph) {
+    return *graph = fake_cuda().captured.release(), 0;
+  };
+  driver.add_child_graph = [](CudaDriver::Handle* node, CudaDriver::Handle graph, const CudaDriver::Handle*,
+                              size_t, CudaDriver::Handle child) {
+    auto added = std::make_unique<FakeCuda::Node>();
+    for (const auto& one : static_cast<FakeCuda::Graph*>(child)->nodes)
+      added->calls.insert(added->calls.end(), one->calls.begin(), one->calls.end());
+    *node = added.get();
+    static_cast<FakeCuda::Graph*>(graph)->nodes.push_back(std::move(added));
+    return 0;
+  };
 }
 
 inline void add_pinned_functions(CudaDriver& driver) {
@@ -330,8 +365,9 @@ inline CudaDriver fake_cuda_driver() {
     return *context = &fake_cuda(), 0;
   };
   driver.set_current_context = [](CudaDriver::Handle context) {
-    ++fake_cuda().contexts_set;
-    return context == &fake_cuda() ? 0 : fake::kInvalid;
+    if (context == nullptr) return fake::kInvalid;
+    fake_cuda_of_thread() = static_cast<FakeCuda*>(context);
+    return ++fake_cuda().contexts_set, 0;
   };
   driver.synchronize = [] { return fake::complete_uploads(), 0; };
   driver.memory_info = fake::memory_info;
@@ -348,6 +384,7 @@ inline CudaDriver fake_cuda_driver() {
   fake::add_event_functions(driver);
   fake::add_pinned_functions(driver);
   fake::add_graph_functions(driver);
+  fake::add_capture_functions(driver);
   return driver;
 }
 

@@ -17,6 +17,7 @@ class RankFailure : public std::runtime_error {
   explicit RankFailure(int rank)
       : std::runtime_error("expected an answer of rank " + std::to_string(rank) +
                            ", found that it has ended; start the job again") {}
+  explicit RankFailure(const std::string& text) : std::runtime_error(text) {}
 };
 
 // The messages that a rank has sent so far.
@@ -53,6 +54,10 @@ class Communicator {
   // This rank takes no further part: exchanges that need it throw RankFailure at the other ranks. A job may
   // have spare ranks, the last ones; where any other rank has ended, all exchanges of the job throw.
   virtual void fail() = 0;
+
+  // The first rank that has ended and without which exchanges throw; -1: none has. Any thread may ask, and
+  // where mpirun watches a rank it need not be told here.
+  virtual int ended() const = 0;
 
   const Traffic& traffic() const { return traffic_; }
 

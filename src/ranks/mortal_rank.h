@@ -16,6 +16,7 @@ class MortalRank final : public Communicator {
   int neighbours() const override { return rank_.neighbours(); }
   int place() const override { return rank_.place(); }
   void fail() override { rank_.fail(); }
+  int ended() const override { return rank_.ended(); }
   void receive(std::span<std::byte> data, int from) override {
     live();
     rank_.receive(data, from);

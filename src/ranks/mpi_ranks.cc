@@ -87,6 +87,7 @@ class MpiRanks final : public Communicator {
 
   // The end of the process tells the other ranks.
   void fail() override { has_failed_ = true; }
+  int ended() const override { return watch_.ended(first_spare_); }
 
   int neighbours() const override { return watch_.neighbours() + 1; }
   int place() const override { return watch_.neighbours(rank()); }

@@ -19,6 +19,7 @@ class RankGroup final : public Communicator {
   int place() const override { return all_->place(); }
   void receive(std::span<std::byte> data, int from) override { all_->receive(data, member(from)); }
   void fail() override { all_->fail(); }
+  int ended() const override { return all_->ended(); }  // as the whole job numbers it
 
  private:
   void post(std::span<const std::byte> data, int to) override { all_->send(data, member(to)); }

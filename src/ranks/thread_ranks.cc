@@ -58,6 +58,7 @@ class ThreadRanks::Member final : public Communicator {
   Member(Job& job, int rank) : Communicator(rank, job.size), job_(job) {}
 
   void fail() override { job_.fail(rank()); }
+  int ended() const override { return job_.failed; }
 
   int neighbours() const override { return size(); }
   int place() const override { return rank(); }

@@ -42,8 +42,10 @@ TEST(ThreadRanks, AFailedRankEndsThoseThatWait) {
     int received = 0;
     EXPECT_THROW(job.of(1).receive(std::as_writable_bytes(std::span(&received, 1)), 2), RankFailure);
   });
+  EXPECT_EQ(job.of(1).ended(), -1);
   job.of(0).fail();
   waiting.join();
+  EXPECT_EQ(job.of(1).ended(), 0);
   EXPECT_THROW(job.of(2).send(bytes_of(1), 1), RankFailure);
 }
 

@@ -38,7 +38,7 @@ void Decoder::repeat(const ForwardBatch& batch, KvCache& cache, const LayerSubse
                     .operations = [&](const ForwardBatch& rows) { compute(rows, cache, layers); }});
   note_states(cache, layers);
   feature_rows_ = keeps_features ? batch.rows() : 0;
-  logit_count_ = std::ssize(batch.logits_rows);
+  logit_count_ = part_.is_last_stage() ? std::ssize(batch.logits_rows) : 0;
 }
 
 // As the layers that keep states do where each operation runs by itself.

@@ -164,8 +164,7 @@ TEST(Ranks, MixturesOfExpertsWriteTheTextOfOneRank) {
   }
 }
 
-// Messages are by pass, so drafts make them fewer for each token.
-// Each rank has a device, and the text is the text of one processor.
+// Each rank has a device and orders passes as lists, and the text is the text of one processor.
 TEST(Ranks, DevicesWriteTheTextOfOneProcessor) {
   const auto kernels = select_device_kernels();
   if (!kernels.ok()) GTEST_SKIP() << "this machine has no table with the arithmetic of devices";
@@ -178,6 +177,10 @@ TEST(Ranks, DevicesWriteTheTextOfOneProcessor) {
     EXPECT_TRUE(engine.ok()) << engine.error().message;
     Texts texts;
     if (engine.ok()) texts = {decode(**engine, 1, 0), decode(**engine, 2, 1)};
+    if (engine.ok() && device == ComputeDevice::kEmulated) {
+      const EngineStatus status = (*engine)->status();
+      EXPECT_GE(status.device->lists, division.shards * division.stages == 1 ? 1 : status.steps / 2);
+    }
     return texts;
   };
   const Texts expected = texts("none", {}, ComputeDevice::kCpu);
@@ -191,6 +194,7 @@ TEST(Ranks, DevicesWriteTheTextOfOneProcessor) {
   }
 }
 
+// Messages are by pass, so drafts make them fewer for each token.
 TEST(Ranks, DraftsSaveMessages) {
   const auto count = [](const std::string& drafter) {
     const auto engine = Engine::open(options_for(drafter, {2, 1}));

@@ -68,6 +68,20 @@ TEST_F(MpiTest, TheTextIsThatOfOneProcess) {
   }
 }
 
+// Their passes are lists, in which they exchange numbers.
+TEST_F(MpiTest, EachRankHasADevice) {
+  const std::string words =
+      "generate builtin --max-tokens 12 --weights q4 --speculative draft_target" + kPrompt;
+  const Outcome alone = run(words + " --device emulated");
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  for (const char* division : {" --tensor-parallel 2", " --pipeline-parallel 2"}) {
+    const Outcome divided = run(words + " --device emulated" + division, ranks(2));
+    EXPECT_EQ(divided.exit_code, 0) << divided.errors;
+    EXPECT_EQ(divided.output, alone.output) << division;
+    EXPECT_EQ(divided.errors.find("one by one"), std::string::npos) << divided.errors;
+  }
+}
+
 // Messages between ranks of one machine otherwise lie in memory that they share.
 TEST_F(MpiTest, TheTextIsTheSameThroughMpi) {
   const std::string words = "generate builtin --max-tokens 40" + kPrompt;
@@ -107,6 +121,7 @@ TEST_F(MpiTest, AKilledRankEndsTheJob) {
   // mpirun itself ends the others of a draft rank.
   for (const char* division : {" --tensor-parallel 2 --speculative none",
                                " --tensor-parallel 2 --speculative none --rank-memory off",
+                               " --tensor-parallel 2 --speculative none --device emulated",
                                " --draft-ranks 1 --speculative draft_target"}) {
     const Outcome outcome = run_and_kill(words + division);
     EXPECT_NE(outcome.exit_code, 0) << division;

@@ -38,6 +38,9 @@ class LayerBackend {
   virtual std::optional<int64_t> free_bytes() const { return std::nullopt; }
   // From now on operations add their times to the profile; nullptr: to none.
   virtual void measure_into(PassProfile* profile) = 0;
+  // Links its device to the devices of the other ranks that have parts of the network. All of them call it
+  // when they have loaded theirs. Throws RankFailure.
+  virtual void link() {}
   // Whether repeat() can compute a pass over the batch.
   virtual bool repeats(const ForwardBatch& /*batch*/) const { return false; }
   // Computes the pass, perhaps with operations that were ordered before. Precondition: repeats().

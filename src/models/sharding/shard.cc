@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/sharding/shard.h"
 
-#include <numeric>
+#include <algorithm>
 
 namespace outrider {
 namespace {
@@ -25,6 +25,26 @@ std::vector<Range> Shard::cut(int64_t total) const {
   std::vector<Range> ranges;
   for (int i = 0; i < count; ++i) ranges.push_back(Shard{i, count}.of(total));
   return ranges;
+}
+
+std::vector<int32_t> DividedTable::own_rows(std::span<const int32_t> numbers) const {
+  const Range own = shard.of(rows);
+  std::vector<int32_t> found;
+  for (const int32_t number : numbers) {
+    const bool is_own = number >= own.begin && number < own.end;
+    found.push_back(is_own ? number - static_cast<int32_t>(own.begin) : 0);
+  }
+  return found;
+}
+
+std::vector<int32_t> DividedTable::places(std::span<const int32_t> numbers, int64_t count) const {
+  const std::vector<Range> cut = shard.cut(rows);
+  std::vector<int32_t> places;
+  for (const int32_t number : numbers) {
+    const auto owner = std::ranges::find_if(cut, [&](const Range& range) { return number < range.end; });
+    places.push_back(static_cast<int32_t>((owner - cut.begin()) * count + std::ssize(places)));
+  }
+  return places;
 }
 
 HeadShare::HeadShare(const LayerSizes& sizes, Shard shard)

@@ -27,6 +27,17 @@ struct Shard {
   std::vector<Range> cut(int64_t total) const;
 };
 
+// A table whose rows shards divide, for look-ups in which each shard finds a row for every number.
+struct DividedTable {
+  Shard shard = {};
+  int64_t rows = 0;
+
+  // The rows of this shard's part; 0 where another shard has the row.
+  std::vector<int32_t> own_rows(std::span<const int32_t> numbers) const;
+  // Which rows are the right ones, where each shard finds `count` and they lie one shard after another.
+  std::vector<int32_t> places(std::span<const int32_t> numbers, int64_t count) const;
+};
+
 // The attention heads of a shard. Where shards are more than heads of keys and values, several of them have a
 // copy of one such head, each with a part of the query heads that read it.
 struct HeadShare {

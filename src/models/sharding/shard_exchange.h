@@ -20,6 +20,8 @@ class ShardExchange {
   struct Columns {
     std::span<const Range> shares;  // they follow one another
     bool only_first = false;        // only the first shard gets the columns of all
+
+    bool reach(int shard) const { return !only_first || shard == 0; }
   };
   // whole[rows, sum of shares] = the columns of all shards; `part` has this shard's, [rows, its share].
   void gather(const float* part, const Columns& columns, float* whole, int64_t rows);

@@ -18,6 +18,8 @@ namespace outrider {
 
 enum class RankCommand : uint8_t {
   kOpen,        // RankSettings; answered by RankAnswer
+  kLink,        // devices to one another
+  kMeasure,     // whether the operations of passes are measured
   kCache,       // CacheSettings; answered
   kReserve,     // rows, rows with logits; answered
   kTap,         // FeatureTaps

@@ -48,6 +48,10 @@ class RankWorker {
     switch (command) {
       case RankCommand::kOpen:
         return open(read<RankSettings>(message));
+      case RankCommand::kLink:
+        return opened_->model().backend().link();
+      case RankCommand::kMeasure:
+        return opened_->model().measure_into(read<bool>(message) ? &profile_ : nullptr);
       case RankCommand::kCache:
         return answer(opened_->make_cache(read<CacheSettings>(message)));
       case RankCommand::kReserve: {
@@ -115,6 +119,7 @@ class RankWorker {
   }
 
   Communicator& ranks_;
+  PassProfile profile_;  // which nobody reads, beside the first rank's
   std::unique_ptr<OpenedPart> opened_;
 };
 

@@ -118,6 +118,8 @@ Status RankedModel::open(const ModelFile& file, ModelOptions options, const Rank
     if (!own.ok()) return own.error();
     OUTRIDER_RETURN_IF_ERROR(others);
     own_ = std::move(own).value();
+    tell(MessageWriter(RankCommand::kLink));
+    own_->backend().link();
     pass_.emplace(*own_, options.part, settings.micro_rows);
     parameter_count_ = count_parameters(file);
     weight_bytes_ += own_->weight_bytes();
@@ -195,6 +197,16 @@ void RankedModel::tap(FeatureTaps taps) {
     message.field(taps_.final_norm);
     tell(message);
     pass_->tap(taps_);
+  });
+}
+
+// All ranks order the operations of a pass in one way: as a list, or one by one.
+void RankedModel::measure_into(PassProfile* profile) {
+  together([&] {
+    MessageWriter message(RankCommand::kMeasure);
+    message.field(profile != nullptr);
+    tell(message);
+    own_->measure_into(profile);
   });
 }
 

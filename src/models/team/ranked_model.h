@@ -57,7 +57,7 @@ class RankedModel final : public Model {
   int64_t feature_size() const override { return taps_.count() * config().hidden_size; }
   std::span<const float> features() override { return pass_->features(); }
   Traffic traffic() const override { return ranks_.traffic(); }
-  void measure_into(PassProfile* profile) override { own_->measure_into(profile); }
+  void measure_into(PassProfile* profile) override;
   LayerBackend& backend() override { return own_->backend(); }
   std::optional<DeviceCounts> device_counts() const override { return own_->device_counts(); }
   std::optional<double> device_copy_ms(int64_t bytes) override { return own_->device_copy_ms(bytes); }

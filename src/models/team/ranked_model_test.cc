@@ -58,6 +58,9 @@ void expect_equal_bits(const std::string& name, std::string_view kernels = "", s
     SCOPED_TRACE(std::to_string(division.shards) + " shards, " + std::to_string(division.stages) + " stages");
     DividedModel divided(name, division, kernels, device);
     EXPECT_EQ(numbers_of_run(divided.model(), divided.cache()), expected);
+    if (device.empty()) continue;
+    EXPECT_EQ(divided.model().backend().repeat_problem(), "");
+    EXPECT_GT(divided.model().device_counts()->lists, 0);
   }
 }
 

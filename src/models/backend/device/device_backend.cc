@@ -88,15 +88,14 @@ simt::NormParts whole_rows(int64_t rows, int64_t dim, float epsilon) {
 DeviceBackend::DeviceBackend(Device& device, const ModelConfig& config, const ModelOptions& options,
                              DecoderWeights weights, const std::unordered_set<const void*>& kept)
     : device_(device),
-      exchange_(options.part),
-      vocab_size_(config.vocab_size),
-      own_tokens_(options.part.shard.of(vocab_size_)),
-      ops_(device, &exchange_, options.pool,
+      ranks_(device, options.part),
+      embedding_{options.part.shard, config.vocab_size},
+      ops_(device, &ranks_, options.pool,
            options.kernels->name == kTensorCoreProfile ? ProductProfile::kTensorCores
                                                        : ProductProfile::kPortable),
       embedding_scale_(static_cast<float>(config.scales.embedding)),
       host_(config, options, uploaded(std::move(weights), kept)),
-      lists_(ops_, has_all() ? "" : "parts on other ranks") {}
+      lists_(ops_, ranks_, embedding_) {}
 
 DecoderWeights DeviceBackend::uploaded(DecoderWeights weights, const std::unordered_set<const void*>& kept) {
   // The output head that is the embedding, too, whose rows are read here. Modules of heads have none.
@@ -122,6 +121,11 @@ DecoderWeights DeviceBackend::uploaded(DecoderWeights weights, const std::unorde
 
 DeviceBackend::~DeviceBackend() {
   for (const auto& [address, count] : allocated_) device_.release(address);
+}
+
+void DeviceBackend::repeat(const RepeatedPass& pass) {
+  ranks_.check();
+  lists_.run(pass);
 }
 
 void DeviceBackend::measure_into(PassProfile* profile) {
@@ -180,6 +184,7 @@ std::span<const float> DeviceBackend::read(FloatAddress from, int64_t count) {
   std::vector<float>& numbers = read_numbers_[from.address()];
   numbers.resize(static_cast<size_t>(count));
   device_.download(from.address(), std::as_writable_bytes(std::span(numbers)));
+  ranks_.check();
   return numbers;
 }
 
@@ -211,16 +216,7 @@ void DeviceBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
   if (tokens.empty()) return;  // a module of a head has no table
   const Timer timer(*this, "embedding");
   const PackedMatrix& table = weights().embedding();
-  if (exchange_.part().shard.is_whole()) return ops_.look_up(table, tokens, embedding_scale_, y);
-  if (own_tokens_.begin < own_tokens_.end) {
-    std::vector<int32_t> own;  // rows of other shards' tokens are anything until these have sent them
-    for (const TokenId token : tokens) {
-      const bool is_own = token >= own_tokens_.begin && token < own_tokens_.end;
-      own.push_back(is_own ? token - static_cast<int32_t>(own_tokens_.begin) : 0);
-    }
-    ops_.look_up(table, own, embedding_scale_, y);
-  }
-  ops_.share_rows_of_table(tokens, vocab_size_, y, table.k);
+  ops_.embed(table, embedding_, tokens, embedding_scale_, y);
 }
 
 void DeviceBackend::add_table_rows(const TableRows& args) {

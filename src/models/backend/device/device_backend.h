@@ -37,8 +37,9 @@ class DeviceBackend final : public LayerBackend {
   bool repeats(const ForwardBatch& batch) const override {
     return profile_ == nullptr && !ops_.records() && lists_.takes(batch);
   }
-  void repeat(const RepeatedPass& pass) override { lists_.run(pass); }
+  void repeat(const RepeatedPass& pass) override;
   std::string_view repeat_problem() const override { return lists_.problem(); }
+  void link() override { ranks_.link(); }
   void reserve(int64_t /*rows*/, int64_t /*logits_rows*/) override {}
   void reserve_product(const Projection& /*projection*/, int64_t /*rows*/) override {}
 
@@ -51,7 +52,8 @@ class DeviceBackend final : public LayerBackend {
   // This machine, with the weights that were kept.
   HostBackend& host() { return host_; }
   // Whether no other rank has a part of the network.
-  bool has_all() const { return exchange_.part().is_whole(); }
+  bool has_all() const { return ranks_.part().is_whole(); }
+  RankLinks& ranks() { return ranks_; }
 
   FloatAddress allocate(int64_t count) override;
   void release(FloatAddress numbers) override;
@@ -108,9 +110,8 @@ class DeviceBackend final : public LayerBackend {
   void settle_measured();
 
   Device& device_;
-  ShardExchange exchange_;
-  int64_t vocab_size_;
-  Range own_tokens_;  // tokens with rows of embedding and output head in this shard
+  RankLinks ranks_;
+  DividedTable embedding_;
   DeviceOps ops_;
   float embedding_scale_;
   HostBackend host_;  // has the weights that this backend shows; of matrices, only tables of rows are there

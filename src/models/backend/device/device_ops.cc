@@ -41,15 +41,16 @@ bool are_whole_rows(const simt::NormParts& of) {
 
 }  // namespace
 
-DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool, ProductProfile profile)
+DeviceOps::DeviceOps(Device& device, const RankLinks* ranks, ThreadPool* pool, ProductProfile profile)
     : launcher_(device),
-      exchange_(exchange),
+      ranks_(ranks),
       weights_(device, pool, profile),
       packed_{PackedInputs(device), PackedInputs(device)},
       packing_(launcher_),
       copied_(device),
       cut_inputs_(device),
       cut_outputs_(device),
+      gathered_(device),
       rotations_(launcher_),
       factors_(launcher_),
       tokens_(launcher_),
@@ -58,7 +59,8 @@ DeviceOps::DeviceOps(Device& device, ShardExchange* exchange, ThreadPool* pool, 
       pages_(launcher_),
       tails_(launcher_),
       listed_rows_(launcher_),
-      column_places_(launcher_) {}
+      column_places_(launcher_),
+      gathered_pieces_(launcher_) {}
 
 void DeviceOps::record(const RecordedRows* rows, DeviceList* list) {
   packing_.forget();

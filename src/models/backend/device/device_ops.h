@@ -19,6 +19,7 @@
 #include "models/backend/layer_backend.h"
 #include "models/backend/shared_objects.h"
 #include "models/rotary_embedding.h"
+#include "models/sharding/rank_links.h"
 #include "models/sharding/shard_exchange.h"
 
 namespace outrider {
@@ -56,7 +57,7 @@ struct RecordedStates {
 // The rows of recorded passes, in the memory of the device. Every pass reads these lists anew,
 // and rows that nobody uses have slot -1 and no entries.
 struct RecordedRows {
-  simt::Rows<const int> tokens;     // [rows]
+  simt::Rows<const int> tokens;     // [rows], in the part of the embedding that is there
   simt::Rows<const int> positions;  // [rows], below max_length
   simt::List<int> slots;            // [rows]
   simt::List<int> entries;          // [rows, simt::RowEntries::kNumbers]
@@ -69,6 +70,7 @@ struct RecordedRows {
   // The rows' rotations by RoPE. A RoPE that is not here is read for positions.
   std::vector<std::pair<const RotaryEmbedding*, simt::List<float>>> rotations = {};
   simt::List<float> query_factors = {};  // of the rows; null: they are read for positions
+  simt::Rows<const int> embedded = {};   // [rows], see DividedTable::places(); null: the embedding is whole
   RecordedStates states = {};
 };
 
@@ -81,9 +83,9 @@ TensorKernels tensor_kernels(WeightForm form);
 // The operations of a layer as launches of kernels. Rows are places on the device.
 class DeviceOps {
  public:
-  // exchange: with the other ranks of the network, through this machine's memory; null: there are none.
+  // ranks: the ways to the other ranks of the network; null: there are none.
   // pool, profile: see DeviceWeights. All must outlive it.
-  explicit DeviceOps(Device& device, ShardExchange* exchange = nullptr, ThreadPool* pool = nullptr,
+  explicit DeviceOps(Device& device, const RankLinks* ranks = nullptr, ThreadPool* pool = nullptr,
                      ProductProfile profile = ProductProfile::kPortable);
 
   // From now on launches go to the end of the list, for these rows; null: they run at once.
@@ -145,9 +147,9 @@ class DeviceOps {
 
   // whole[rows, sum of shares] = the columns of all shards, of which `part` are this shard's
   void gather(FloatAddress part, const ShardExchange::Columns& columns, FloatAddress whole, int64_t rows);
-  // Completes looked-up rows, see ShardExchange::share_rows_of_table().
-  void share_rows_of_table(std::span<const int32_t> numbers, int64_t table_rows, FloatAddress rows,
-                           int64_t dim);
+  // As look_up(), in a table of which this shard has a part
+  void embed(const PackedMatrix& table, const DividedTable& divided, std::span<const TokenId> tokens,
+             float factor, FloatAddress y);
   void send_states(FloatAddress states, int64_t count);
   void receive_states(FloatAddress states, int64_t count);
 
@@ -216,7 +218,8 @@ class DeviceOps {
 
  private:
   void reserve(DeviceBuffer& scratch, int64_t bytes);
-  std::span<float> downloaded(FloatAddress from, int64_t count);
+  void exchange_shares(FloatAddress part, const ShardExchange::Columns& columns, FloatAddress parts,
+                       int64_t rows);
   void project_share(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows);
   bool are_wanted(int64_t rows) const;
   void copy_recorded(const LayerBackend::RowCopy& copy);
@@ -303,7 +306,7 @@ class DeviceOps {
                      FloatAddress y);
 
   Launcher launcher_;
-  ShardExchange* exchange_;
+  const RankLinks* ranks_;
   const RecordedRows* recorded_ = nullptr;
   int64_t moves_ = 0;
   int64_t most_chunk_numbers_ = kMostChunkNumbers;
@@ -321,13 +324,13 @@ class DeviceOps {
   DeviceBuffer placed_factors_{launcher_.device()};  // of queries
   DeviceBuffer arrivals_{launcher_.device()};
   DeviceBuffer chunk_softmax_{launcher_.device()}, chunk_sums_{launcher_.device()};  // of attention
-  DeviceBuffer cut_inputs_;             // [rows, k] of a cut projection
-  DeviceBuffer cut_outputs_;            // [rows, n] of this shard
-  std::vector<float> own_, exchanged_;  // numbers on their way to and from other ranks
+  DeviceBuffer cut_inputs_;   // [rows, k] of a cut projection
+  DeviceBuffer cut_outputs_;  // [rows, n] of this shard
+  DeviceBuffer gathered_;     // parts of all shards, one after another
   using KeptList = std::pair<std::vector<int>, DeviceNumbers<int>>;
   std::deque<KeptList> kept_lists_;  // of recorded passes
   UploadedList<float> rotations_, factors_;
-  UploadedList<int> tokens_, slots_, entries_, pages_, tails_, listed_rows_, column_places_;
+  UploadedList<int> tokens_, slots_, entries_, pages_, tails_, listed_rows_, column_places_, gathered_pieces_;
 };
 
 }  // namespace outrider

@@ -38,6 +38,10 @@ class Launcher {
   void copy(DeviceAddress from, DeviceAddress to, int64_t bytes) {
     list_ == nullptr ? device_.copy(from, to, bytes) : list_->copy(from, to, bytes);
   }
+  void exchange(DeviceLinks& links, std::vector<DeviceTransfer> transfers) {
+    if (transfers.empty()) return;
+    list_ == nullptr ? links.exchange(transfers) : list_->exchange(links, std::move(transfers));
+  }
   void fill(DeviceAddress to, std::byte value, int64_t bytes) {
     list_ == nullptr ? device_.fill(to, value, bytes) : list_->fill(to, value, bytes);
   }

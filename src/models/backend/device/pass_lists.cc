@@ -42,6 +42,7 @@ PassLists::Layout::Layout(const Key& key, const RepeatedPass& pass) {
   int64_t end = 0;
   const auto place = [&end](int64_t count) { return std::exchange(end, end + count); };
   tokens = place(key.rows);
+  embedded = place(key.rows);
   positions = place(key.rows);
   slots = place(key.rows);
   entries = place(key.rows * simt::RowEntries::kNumbers);
@@ -77,7 +78,8 @@ PassLists::Recorded::Recorded(simt::Rows<const int> words, const RepeatedPass& p
           .tails = list(at.lists, words.count - at.lists),
           .wanted = lists_wanted ? view(at.wanted, key.wanted) : simt::Rows<const int>{},
           .wanted_entries = list(at.wanted_entries, key.wanted * simt::RowEntries::kNumbers),
-          .query_factors = floats(at.factors, pass.query_factors.empty() ? 0 : key.rows)};
+          .query_factors = floats(at.factors, pass.query_factors.empty() ? 0 : key.rows),
+          .embedded = view(at.embedded, key.rows)};
   if (key.nodes > 0) {
     rows.states = {.nodes = {list(at.nodes, key.nodes * simt::StateNodes::kNumbers)},
                    .sequences = {list(at.sequences, key.rows * simt::StateSequences::kNumbers)},
@@ -93,7 +95,7 @@ PassLists::Recorded::Recorded(simt::Rows<const int> words, const RepeatedPass& p
 }
 
 bool PassLists::takes(const ForwardBatch& batch) const {
-  return problem_.empty() && batch.rows() <= kMostListedRows && batch.resumed_rows.empty() &&
+  return problem().empty() && batch.rows() <= kMostListedRows && batch.resumed_rows.empty() &&
          batch.hidden_state_rows.empty() && batch.adapters.empty();
 }
 
@@ -137,8 +139,10 @@ PassLists::Recorded& PassLists::list_of(const RepeatedPass& pass, int64_t list_w
   return lists_.front();
 }
 
-void PassLists::put_rows(const ForwardBatch& batch, const Layout& at) {
-  std::ranges::copy(batch.tokens, words_.begin() + at.tokens);
+void PassLists::put_rows(const ForwardBatch& batch, const Recorded& recorded) {
+  const Layout& at = recorded.at;
+  std::ranges::copy(embedding_.own_rows(batch.tokens), words_.begin() + at.tokens);
+  std::ranges::copy(embedding_.places(batch.tokens, recorded.key.rows), words_.begin() + at.embedded);
   std::ranges::copy(batch.positions, words_.begin() + at.positions);
   std::fill(words_.begin() + at.slots, words_.begin() + at.entries, -1);
   std::ranges::copy(batch.slots, words_.begin() + at.slots);
@@ -173,7 +177,7 @@ void PassLists::write(const RepeatedPass& pass, const AttendedLists& lists, cons
   const Layout& at = recorded.at;
   constexpr int64_t kNumbers = simt::RowEntries::kNumbers;
   words_.assign(static_cast<size_t>(at.lists), 0);
-  put_rows(pass.batch, at);
+  put_rows(pass.batch, recorded);
   put_numbers(pass, at);
   put_states(recorded.key, at);
   words_.insert(words_.end(), lists.pages.begin(), lists.pages.end());
@@ -240,6 +244,7 @@ void PassLists::run(const RepeatedPass& pass) {
   if (recorded.moves != ops_.moves()) {
     if (const Status status = record(pass, recorded); !status.ok()) {
       problem_ = status.error().message;
+      if (!ranks_.part().is_whole()) throw RankFailure("expected a list of the pass, found that " + problem_);
       log_info("the device gets each operation of a pass by itself: " + problem_);
       lists_.clear();
       return pass.operations(pass.batch);

@@ -19,12 +19,17 @@ namespace outrider {
 // have no entries and no slot. Passes of more than kMostListedRows are ordered one operation at a time.
 class PassLists {
  public:
-  // problem: why no pass is recorded; empty: passes are. `ops` must outlive this object.
-  PassLists(DeviceOps& ops, std::string problem) : ops_(ops), problem_(std::move(problem)) {}
+  // embedding: of which the device has a part. All must outlive this object.
+  PassLists(DeviceOps& ops, const RankLinks& ranks, const DividedTable& embedding)
+      : ops_(ops), ranks_(ranks), embedding_(embedding) {}
 
-  const std::string& problem() const { return problem_; }
+  // Why no pass is recorded, the same at all ranks; empty: passes are.
+  std::string_view problem() const {
+    return ranks_.take_lists() ? std::string_view(problem_) : "parts on other ranks";
+  }
   bool takes(const ForwardBatch& batch) const;
-  // Precondition: takes() of its batch. Throws std::bad_alloc.
+  // Precondition: takes() of its batch. Throws std::bad_alloc, and RankFailure where the device takes no list
+  // although the other ranks have theirs.
   void run(const RepeatedPass& pass);
 
  private:
@@ -42,7 +47,7 @@ class PassLists {
   // Where the words that a list reads begin. Pages and tails of all rows come last.
   struct Layout {
     Layout(const Key& key, const RepeatedPass& pass);
-    int64_t tokens, positions, slots, entries, wanted, wanted_entries, factors;
+    int64_t tokens, embedded, positions, slots, entries, wanted, wanted_entries, factors;
     int64_t nodes, sequences, order, kept_rows, kept_updates;
     std::vector<int64_t> rotations;  // by RoPE
     int64_t lists;
@@ -62,7 +67,7 @@ class PassLists {
   // The list for such a pass, first in lists_, with room for so many pages and tails.
   Recorded& list_of(const RepeatedPass& pass, int64_t list_words);
   void write(const RepeatedPass& pass, const AttendedLists& lists, const Recorded& recorded);
-  void put_rows(const ForwardBatch& batch, const Layout& at);
+  void put_rows(const ForwardBatch& batch, const Recorded& recorded);
   void put_numbers(const RepeatedPass& pass, const Layout& at);
   void put_states(const Key& key, const Layout& at);
   void make_room(Recorded& recorded) const;
@@ -70,6 +75,8 @@ class PassLists {
   Status record(const RepeatedPass& pass, Recorded& recorded);
 
   DeviceOps& ops_;
+  const RankLinks& ranks_;
+  const DividedTable& embedding_;
   std::string problem_;
   std::unique_ptr<DeviceNumbers<int>> read_words_;  // by the list that runs; every pass writes them anew
   std::list<Recorded> lists_;                       // the last used ones first

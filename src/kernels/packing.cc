@@ -26,20 +26,26 @@ class RowReader {
     while (j >= source_.parts[part].rows()) j -= source_.parts[part++].rows();
     const TensorView& view = source_.parts[part];
     const std::byte* stored = view.row(j, made_);
-    if (view.dtype == dtype_) return stored;
-    numbers_.resize(static_cast<size_t>(view.cols()));
-    converted_.resize(static_cast<size_t>(row_bytes(dtype_, view.cols())));
-    dequantize_row(view.dtype, stored, numbers_.data(), view.cols());
-    quantize_row(dtype_, numbers_.data(), converted_.data(), view.cols());
-    return converted_.data();
+    // A matrix of f8 has its numbers also where it is held in bf16.
+    const std::byte* wanted = converted(view.dtype, stored, view.cols(), source_.dtype, converted_);
+    return converted(source_.dtype, wanted, view.cols(), dtype_, held_);
   }
 
  private:
+  const std::byte* converted(DType from, const std::byte* row, int64_t cols, DType to,
+                             std::vector<std::byte>& out) {
+    if (from == to) return row;
+    numbers_.resize(static_cast<size_t>(cols));
+    out.resize(static_cast<size_t>(row_bytes(to, cols)));
+    dequantize_row(from, row, numbers_.data(), cols);
+    quantize_row(to, numbers_.data(), out.data(), cols);
+    return out.data();
+  }
+
   const MatrixSource& source_;
   const DType dtype_;
-  std::vector<std::byte> made_;
   std::vector<float> numbers_;
-  std::vector<std::byte> converted_;
+  std::vector<std::byte> made_, converted_, held_;
 };
 
 Status check_source(const MatrixSource& source) {

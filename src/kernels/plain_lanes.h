@@ -195,6 +195,9 @@ struct PlainLanes {
   static Floats load_e4m3_halves(const uint8_t* p) {
     return each<Floats>([=](size_t i) { return e4m3_to_f32(p[i]) / 256; });
   }
+  static void widen_e4m3(const uint8_t* p, float* out) {
+    for (int i = 0; i < 16; i += kCount) store(out + i, load_e4m3_halves(p + i));
+  }
   static Floats load_e4m3(const uint8_t* p) {
     return each<Floats>([=](size_t i) {
       return is_e4m3_nan(p[i]) ? std::numeric_limits<float>::quiet_NaN() : e4m3_to_f32(p[i]);

@@ -143,6 +143,10 @@ struct Neon {
         vand_s16(vshl_n_s16(vget_low_s16(wide), 7), vdup_n_s16(static_cast<int16_t>(0xBFFF)));
     return vcvt_f32_f16(vreinterpret_f16_s16(half));
   }
+  // Sixteen of them.
+  static void widen_e4m3(const uint8_t* p, float* out) {
+    for (int i = 0; i < 16; i += kLanes) store(out + i, load_e4m3_halves(p + i));
+  }
   // E4M3; NaN stays NaN.
   static Floats load_e4m3(const uint8_t* p) {
     uint32_t four;

@@ -20,6 +20,9 @@ inline constexpr int64_t kRowsOfChunk = kTilesOfChunk * kFloatRows;
 // Readers of weights; f32 needs no conversion. A stretch has so many inputs, and begins with scales if any.
 struct PlainWeights {
   static constexpr int64_t kStretch = 256, kScaleBytes = 0;
+  // Whether a stretch becomes f32 before several groups of rows read it, as converting it takes long.
+  static constexpr bool kIsWidened = false;
+  static constexpr bool kIsWide = false;  // whether that has been done
 };
 
 template <typename V>
@@ -43,8 +46,18 @@ struct BF16Weights : PlainWeights {
 template <typename V>
 struct F8Weights {
   static constexpr int64_t kStretch = kF8Block, kScaleBytes = kF8Scales;
+  static constexpr bool kIsWidened = true, kIsWide = false;
   static constexpr int64_t kBytes = 1;
   static typename V::Floats load(const uint8_t* p) { return V::load_e4m3_halves(p); }
+};
+
+template <typename V, typename Weights>
+struct WideWeights {
+  static constexpr int64_t kStretch = Weights::kStretch, kScaleBytes = Weights::kScaleBytes;
+  static constexpr bool kIsWidened = false, kIsWide = true;
+  static constexpr int64_t kBytes = 4;
+  static constexpr int64_t kPanelBytes = kStretch * kDotFeatures * kBytes;
+  static typename V::Floats load(const uint8_t* p) { return V::load(reinterpret_cast<const float*>(p)); }
 };
 
 // Few rows of one panel take less time than reading, so that the first-level cache keeps up. Beside the
@@ -72,15 +85,17 @@ struct RowInputs {
 
 struct Stretch {
   const uint8_t* weights;  // [inputs, 16] of the first panel
-  int64_t panel_bytes;     // from panel to panel
+  int64_t weights_step;    // bytes from there to the next panel
+  const uint8_t* stored;   // the weights as stored, which are `weights` unless they were widened
+  int64_t panel_bytes;     // from panel to panel as stored
   int64_t inputs;
   float* sums;  // [panels, rows of a chunk, 16]
-  // Each panel is prefetched: as many inputs, a stretch further on. Where the panels end, that is the
+  // Each stored panel is prefetched: as many inputs, a stretch further on. Where the panels end, that is the
   // beginning of the panels that follow all of them. Every group of rows prefetches its part, so that reading
   // takes as long as all products.
-  int64_t ahead;      // bytes from `weights` to what the first input of this group prefetches
+  int64_t ahead;      // bytes from `stored` to what the first input of this group prefetches
   int64_t step;       // bytes from input to input
-  int64_t panel_end;  // bytes from `weights` to the end of the first panel
+  int64_t panel_end;  // bytes from `stored` to the end of the first panel
 };
 
 template <typename V, typename Weights, int kPanels, int kRows, bool kIsTiled>
@@ -93,6 +108,8 @@ struct StretchSums {
   RowInputs<V, kIsTiled> x;
   int64_t row;  // of the chunk
 
+  // One register less where nothing was widened.
+  const uint8_t* stored() const { return Weights::kIsWide ? stretch.stored : stretch.weights; }
   static void clear(Chain& sums) {
     for (auto& of_row : sums) {
       for (auto& part : of_row) part = V::all(0);
@@ -104,10 +121,10 @@ struct StretchSums {
     int64_t ahead = stretch.ahead + number * stretch.step;
     if (kPanels > 1 && ahead >= stretch.panel_end) ahead += (kPanels - 1) * stretch.panel_bytes;
     for (int panel = 0; panel < kPanels; ++panel)
-      prefetch_weights<(!kIsTiled && kPanels == 1)>(stretch.weights + ahead + panel * stretch.panel_bytes);
+      prefetch_weights<(!kIsTiled && kPanels == 1)>(stored() + ahead + panel * stretch.panel_bytes);
     typename V::Floats weights[kParts];
     for (int part = 0; part < kParts; ++part) {
-      weights[part] = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
+      weights[part] = Weights::load(of_input + part / kPartsOfPanel * stretch.weights_step +
                                     part % kPartsOfPanel * V::kLanes * Weights::kBytes);
     }
     for (int r = 0; r < kRows; ++r) {
@@ -126,8 +143,7 @@ struct StretchSums {
     if constexpr (Weights::kScaleBytes == 0) {
       return V::add(total, sum);
     } else {
-      const uint8_t* scales = stretch.weights - Weights::kScaleBytes +
-                              part / kPartsOfPanel * stretch.panel_bytes +
+      const uint8_t* scales = stored() - Weights::kScaleBytes + part / kPartsOfPanel * stretch.panel_bytes +
                               part % kPartsOfPanel * V::kLanes * int64_t{sizeof(float)};
       return V::multiply_add(sum, V::load(reinterpret_cast<const float*>(scales)), total);
     }
@@ -235,6 +251,16 @@ void store_panel(const LinearShare& share, int64_t feature, Range rows, const fl
   }
 }
 
+// The stretch as f32.
+template <typename V, typename Weights, int kPanels>
+void widen(const Stretch& stretch, float* wide) {
+  for (int panel = 0; panel < kPanels; ++panel) {
+    const uint8_t* from = stretch.weights + panel * stretch.weights_step;
+    for (int64_t i = 0; i < Weights::kStretch * kDotFeatures; i += kDotFeatures, wide += kDotFeatures)
+      V::widen_e4m3(from + i, wide);
+  }
+}
+
 template <typename V, typename Weights, int kPanels, int kMax, bool kIsTiled>
 void panel_product(const LinearShare& share, int64_t feature, const Chunk& chunk) {
   alignas(64) float sums[kPanels * kRowsOfChunk * kDotFeatures];
@@ -254,12 +280,26 @@ void panel_product(const LinearShare& share, int64_t feature, const Chunk& chunk
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
     const int64_t offset = begin / kStretch * kStretchBytes + Weights::kScaleBytes;
     const Stretch stretch = {.weights = panel + offset,
+                             .weights_step = share.panel_bytes,
+                             .stored = panel + offset,
                              .panel_bytes = share.panel_bytes,
                              .inputs = end - begin,
                              .sums = sums,
                              .ahead = kStretchBytes - Weights::kScaleBytes,
                              .step = step,
                              .panel_end = share.panel_bytes - offset};
+    if constexpr (kIsTiled && Weights::kIsWidened) {
+      if (groups > 1) {
+        using Wide = WideWeights<V, Weights>;
+        alignas(64) float wide[kPanels * kStretch * kDotFeatures];
+        widen<V, Weights, kPanels>(stretch, wide);
+        Stretch of_wide = stretch;
+        of_wide.weights = reinterpret_cast<const uint8_t*>(wide);
+        of_wide.weights_step = Wide::kPanelBytes;
+        add_stretch_to_chunk<V, Wide, kPanels, kMax, kIsTiled>(share, of_wide, begin, chunk);
+        continue;
+      }
+    }
     add_stretch_to_chunk<V, Weights, kPanels, kMax, kIsTiled>(share, stretch, begin, chunk);
   }
   for (int s = 0; s < kPanels; ++s)

@@ -52,7 +52,7 @@ _outrider() {
         '--json[print one JSON object]' \
         '--json-schema[the output is JSON of this schema; a text or @FILE]:JSON:_files' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
         '--logprobs[with --json\: the log-probability of every output token, and of the N likeliest in its place; -1\: none]:N:_files' \
@@ -106,7 +106,7 @@ _outrider() {
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--trace[write an HTML page with the timeline, the trees and the acceptance of every step; replaces FILE]:FILE:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;
@@ -132,7 +132,7 @@ _outrider() {
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
@@ -175,7 +175,7 @@ _outrider() {
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;
@@ -191,7 +191,7 @@ _outrider() {
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
@@ -209,7 +209,7 @@ _outrider() {
         '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
         '--text-file[the text is the whole file]:FILE:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '*:file:_files' ;;
     tokenize)
       _arguments \
@@ -232,7 +232,7 @@ _outrider() {
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--max-batch[sequences that run together]:N:_files' \
         '--max-batch-rows[rows of one pass\: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0\: what --prefill-chunk and a full batch with its drafts need]:N:_files' \
@@ -268,7 +268,7 @@ _outrider() {
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
@@ -311,7 +311,7 @@ _outrider() {
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--trace[write an HTML page with the timeline, the trees and the acceptance of every step; replaces FILE]:FILE:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;
@@ -337,7 +337,7 @@ _outrider() {
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
@@ -371,7 +371,7 @@ _outrider() {
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;
@@ -396,7 +396,7 @@ _outrider() {
         '--ignore-eos[go on after the model'\''s end-of-text token]' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--limit[prompts used, evenly spaced over the file; 0\: all, or 6 for doctor]:N:_files' \
         '--logit-bias[added to the logit of a token; -inf forbids it; may be repeated]:ID=VALUE:_files' \
@@ -430,7 +430,7 @@ _outrider() {
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;
@@ -467,7 +467,7 @@ _outrider() {
         '--host[address to listen on; any but a loopback one needs --api-key-file; a path, as in /run/outrider.sock or unix\:NAME, is a UNIX socket]:ADDRESS:_files' \
         '--idle-unload[with --models\: a model without requests for this long is unloaded; 0\: only where memory is needed]:SECONDS:_files' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--lora-folder[clients may load and unload the adapters in this folder while the server runs]:DIR:_files' \
@@ -523,7 +523,7 @@ _outrider() {
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;
@@ -548,7 +548,7 @@ _outrider() {
         '--frequency-penalty[subtracted once per occurrence in the output]:F:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
-        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers]:TYPE:(auto f32 bf16 f16 q8_0)' \
+        '--kv-cache-type[type of cached keys and values; auto\: bf16; q8_0\: 8 bits and a scale per 32 numbers; e4m3\: 8 bits]:TYPE:(auto f32 bf16 f16 e4m3 q8_0)' \
         '--kv-pages[pages of the KV cache; 0\: enough for a full batch, within a third of free memory]:N:_files' \
         '--lora[a LoRA adapter\: a folder of PEFT or a GGUF file, perhaps with \:SCALE behind it. With a name only requests that choose it use it, without one all do; may be given again]:[NAME=]PATH:_files' \
         '--max-batch[sequences that run together]:N:_files' \
@@ -582,7 +582,7 @@ _outrider() {
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
         '--top-p[keep the smallest set of likeliest tokens that reaches this probability]:P:_files' \
         '--typical-p[keep the tokens nearest to the expected information that together reach this probability]:P:_files' \
-        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0]:TYPE:(auto f32 bf16 q8_0 q8 q4)' \
+        '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
         '--xtc-probability[how often the likeliest tokens are left out, but for the last that reaches --xtc-threshold]:P:_files' \
         '--xtc-threshold[the least probability of a token that --xtc-probability leaves out]:P:_files' \
         '*:file:_files' ;;

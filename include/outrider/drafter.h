@@ -119,6 +119,8 @@ struct DraftRequest {
   TokenConstraint* constraint = nullptr;  // forbidden nodes are cut before verification; null allows all
   TokenConstraint::State constraint_state = TokenConstraint::kDead;  // after the pending token
   bool wants_probabilities = false;  // the probabilities of nodes are used; otherwise they may be left out
+  bool may_guess = false;  // one that takes orders may draft after likely verdicts on this draft before they
+                           // are known
   // Tokens that the batch gains elsewhere in one millisecond: another level should be drafted only if it
   // promises more. 0: draft as far as the limits allow.
   double rate = 0;

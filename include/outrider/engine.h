@@ -56,6 +56,10 @@ enum class WeightPrecision : uint8_t {
 // for every processor that this process may use.
 enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
 
+// Whether ranks that draft go on while the target verifies, after the verdicts that they think likely. kAuto
+// measures both and keeps the faster way.
+enum class DraftAhead : uint8_t { kAuto, kOn, kOff };
+
 // A LoRA adapter: a folder of Hugging Face's PEFT, or a GGUF file of llama.cpp.
 struct AdapterSource {
   std::string name;  // by which requests choose it
@@ -95,10 +99,11 @@ struct EngineOptions {
   std::string kernels;  // name of a kernel table; empty: the fastest that the device has the bits of
   int threads = 0;      // 0: one per core, shared by ranks of one machine
   ThreadPinning pinning = ThreadPinning::kAuto;
-  int tensor_parallel = 1;                   // ranks that share every layer of the target
-  int pipeline_parallel = 1;                 // groups of its layers, each with separate ranks
-  int draft_ranks = 0;                       // ranks besides these on which draft models draft, each for a
-                                             // part of the sequences; 0: they draft with the target
+  int tensor_parallel = 1;    // ranks that share every layer of the target
+  int pipeline_parallel = 1;  // groups of its layers, each with separate ranks
+  int draft_ranks = 0;        // ranks besides these on which draft models draft, each for a
+                              // part of the sequences; 0: they draft with the target
+  DraftAhead draft_ahead = DraftAhead::kAuto;
   std::shared_ptr<Communicator> ranks = {};  // the job whose rank 0 this process is; empty: ranks are
                                              // threads of this process
   bool rank_memory = true;  // processes of one machine exchange numbers in memory that they share; false:
@@ -335,6 +340,7 @@ struct EngineStatus {
   int64_t preemptions = 0;
   int64_t rank_messages = 0;  // sent by this process to other ranks of the target
   int64_t rank_bytes = 0;
+  int64_t foreseen_drafts = 0;  // that draft ranks had made before they were asked for (DraftAhead)
   std::optional<DeviceOrders> device = {};  // since it was opened; nullopt: this machine computes
   SpeculationStats speculation = {};
   double speedup = 0;  // recent tokens per second over plain decoding's; 0: not known

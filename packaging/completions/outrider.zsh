@@ -39,6 +39,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -122,6 +123,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -187,6 +189,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
@@ -255,6 +258,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--draft-shape[with --shape\: draft with random weights of this shape, such as llama-68m]:NAME:_files' \
         '--drafters[with --all\: folder of draft models and learned drafters; may be repeated; without it the folder that MODEL lies in]:DIR:_files' \
@@ -326,6 +330,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -385,6 +390,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -455,6 +461,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--drain-timeout[how long running requests may go on after SIGTERM]:SECONDS:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -539,6 +546,7 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
         '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \

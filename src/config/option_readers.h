@@ -29,6 +29,8 @@ inline constexpr std::array<NamedValue<KvCacheType>, 6> kKvTypes = {{{"auto", Kv
                                                                      {"f16", KvCacheType::kF16},
                                                                      {"e4m3", KvCacheType::kE4M3},
                                                                      {"q8_0", KvCacheType::kQ8_0}}};
+inline constexpr std::array<NamedValue<DraftAhead>, 3> kDraftAhead = {
+    {{"auto", DraftAhead::kAuto}, {"on", DraftAhead::kOn}, {"off", DraftAhead::kOff}}};
 inline constexpr std::array<NamedValue<ThreadPinning>, 3> kPinning = {
     {{"auto", ThreadPinning::kAuto}, {"on", ThreadPinning::kOn}, {"off", ThreadPinning::kOff}}};
 inline constexpr std::array<NamedValue<std::optional<Pooling>>, 3> kPoolings = {

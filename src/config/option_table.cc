@@ -515,19 +515,19 @@ const OptionRow kOptions[] = {
      .help = "keep each thread on one processor; auto: with several NUMA nodes and a thread for every processor"},
     {.name = "tensor-parallel", .metavar = "N", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::tensor_parallel>(),
-     .help = "ranks that share every layer of the target: processes that mpirun has started, or else threads of this "
-             "process; the output stays the same", .range = {1, 256}},
+     .help = "ranks that share each layer of the target: processes of mpirun, or else threads", .range = {1, 256}},
     {.name = "pipeline-parallel", .metavar = "N", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::pipeline_parallel>(),
      .help = "groups of the target's layers, each with --tensor-parallel ranks", .range = {1, 256}},
     {.name = "draft-ranks", .metavar = "N", .group = kMachine, .commands = kRuns,
      .member = member<&S::engine, &Engine::draft_ranks>(),
-     .help = "ranks beside the target's on which draft models draft, each for a part of the sequences or of the "
-             "models; 0: they draft on the ranks of the target", .range = {0, 256}},
+     .help = "ranks for draft models, each for a part of the sequences; 0: they draft with the target", .range = {0, 256}},
+    {.name = "draft-ahead", .metavar = "WHEN", .group = kMachine, .commands = kRuns,
+     .member = named<kDraftAhead, &S::engine, &Engine::draft_ahead>(),
+     .help = "ranks of --draft-ranks draft after likely verdicts while the target verifies; auto: where measured to pay"},
     {.name = "rank-memory", .metavar = "WHEN", .group = kMachine, .commands = kRuns,
      .member = named<kOnOff, &S::engine, &Engine::rank_memory>(),
-     .help = "processes of one machine that share a target exchange numbers in memory that they share; off: through "
-             "MPI, as processes of different machines do"},
+     .help = "processes of one machine that share a target exchange numbers in shared memory; off: through MPI"},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns | kInspect,
      .member = member<&S::engine, &Engine::cache_dir>(),
      .help = "where measured costs of passes and the index of --corpus are kept from run to run; without it "

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "chat_template/plain_chat.h"
+#include "drafters/ranked/draft_team.h"
 #include "engine/device_orders.h"
 #include "engine/engine_parts.h"
 #include "engine/guarded_call.h"
@@ -92,6 +93,7 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SlotTexts& 
           .vocab_size = parts.vocab_size,
           .unused_tokens = parts.unused_tokens,
           .acceptance = acceptance_rule(parts.options),
+          .draft_ahead = parts.options.draft_ahead,
           .options = &parts.options.speculation,
           .limits = batch_limits(parts),
           .max_nodes = tree_limits(parts).max_nodes};
@@ -276,6 +278,7 @@ EngineStatus Engine::status() const {
                       .preemptions = scheduler.preemptions(),
                       .rank_messages = impl_->parts->target->traffic().messages,
                       .rank_bytes = impl_->parts->target->traffic().bytes,
+                      .foreseen_drafts = impl_->parts->draft_team ? impl_->parts->draft_team->foreseen() : 0,
                       .speculation = totals.speculation,
                       .speedup = impl_->policy.speedup()};
   status.speculation.method = impl_->parts->info.drafter;

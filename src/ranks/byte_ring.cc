@@ -45,4 +45,8 @@ int64_t ByteRing::read(std::span<std::byte> data) {
   return at - first;
 }
 
+bool ByteRing::has_bytes() const {
+  return ring_->written.load(std::memory_order_acquire) != ring_->read.load(std::memory_order_relaxed);
+}
+
 }  // namespace outrider

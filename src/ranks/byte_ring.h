@@ -22,6 +22,8 @@ class ByteRing {
   int64_t write(std::span<const std::byte> data);
   // Reads as many bytes as are there, data.size() of them at most, and returns their number.
   int64_t read(std::span<std::byte> data);
+  // Whether there is something to read; asked by the side that reads.
+  bool has_bytes() const;
 
  private:
   static constexpr int64_t kCapacity = int64_t{1} << 20;

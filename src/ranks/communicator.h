@@ -50,6 +50,8 @@ class Communicator {
   }
   // Waits for the next message of that rank, which must have as many bytes. Throws RankFailure.
   virtual void receive(std::span<std::byte> data, int from) = 0;
+  // Whether receive() has something to do, be it to throw; this function never waits.
+  virtual bool has_message(int from) = 0;
 
   // This rank takes no further part: exchanges that need it throw RankFailure at the other ranks. A job may
   // have spare ranks, the last ones; where any other rank has ended, all exchanges of the job throw.

@@ -21,6 +21,7 @@ class MortalRank final : public Communicator {
     live();
     rank_.receive(data, from);
   }
+  bool has_message(int from) override { return rank_.has_message(from); }
 
  private:
   void post(std::span<const std::byte> data, int to) override {

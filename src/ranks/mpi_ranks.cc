@@ -105,6 +105,15 @@ class MpiRanks final : public Communicator {
     wait(from, [&] { return is_done(request, from); });
   }
 
+  bool has_message(int from) override {
+    hand_over();
+    if (has_failed_ || watch_.ended(first_spare_) >= 0 || (is_spare(from) && watch_.has_ended(from)))
+      return true;
+    if (const NeighbourLink* link = links_.to(from)) return link->has_bytes();
+    int has_arrived = 0;
+    return mpi_.probe(from, &has_arrived) != 0 || has_arrived != 0;
+  }
+
  private:
   // A message that MPI may still read.
   struct Sent {

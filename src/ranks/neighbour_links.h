@@ -53,6 +53,7 @@ class NeighbourLink {
   void forget_kept() { kept_.clear(); }
   // Reads some of the bytes and returns their number.
   int64_t read(std::span<std::byte> data) { return in_.read(data); }
+  bool has_bytes() const { return in_.has_bytes(); }
 
  private:
   ByteRing out_, in_;

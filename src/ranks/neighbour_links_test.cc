@@ -58,14 +58,17 @@ TEST(NeighbourLinks, APostDoesNotWaitForTheOtherRank) {
   NeighbourLink& to_second = *ranks.first.to(1);
   NeighbourLink& to_first = *ranks.second.to(0);
   const std::vector<std::byte> one = numbered_bytes(kLongerThanARing, 1), two = numbered_bytes(100, 2);
+  EXPECT_FALSE(to_first.has_bytes());
   to_second.post(one);
   to_second.post(two);
+  EXPECT_TRUE(to_first.has_bytes());
   EXPECT_FALSE(to_second.is_flushed());
   std::vector<std::byte> all = one, found(one.size() + two.size());
   all.insert(all.end(), two.begin(), two.end());
   for (size_t there = 0; there < found.size(); to_second.flush())
     there += static_cast<size_t>(to_first.read(std::span(found).subspan(there)));
   EXPECT_EQ(found, all);
+  EXPECT_FALSE(to_first.has_bytes());
   EXPECT_TRUE(to_second.is_flushed());
 }
 

@@ -18,6 +18,7 @@ class RankGroup final : public Communicator {
   int neighbours() const override { return all_->neighbours(); }
   int place() const override { return all_->place(); }
   void receive(std::span<std::byte> data, int from) override { all_->receive(data, member(from)); }
+  bool has_message(int from) override { return all_->has_message(member(from)); }
   void fail() override { all_->fail(); }
   int ended() const override { return all_->ended(); }  // as the whole job numbers it
 

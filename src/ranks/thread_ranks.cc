@@ -77,6 +77,8 @@ class ThreadRanks::Member final : public Communicator {
     std::ranges::copy(message, data.begin());
   }
 
+  bool has_message(int from) override { return job_.channel(from, rank()).count > 0 || job_.is_over(from); }
+
  private:
   void post(std::span<const std::byte> data, int to) override {
     job_.check(to);

@@ -36,6 +36,19 @@ TEST(ThreadRanks, MessagesArriveInTheirOrder) {
   EXPECT_EQ(job.of(1).traffic().bytes, kMessages * int64_t{sizeof(int)});
 }
 
+TEST(ThreadRanks, AMessageIsSeenBeforeItIsReceived) {
+  ThreadRanks job(3, /*spare=*/1);
+  EXPECT_FALSE(job.of(1).has_message(0));
+  job.of(0).send(bytes_of(1), 1);
+  EXPECT_TRUE(job.of(1).has_message(0));
+  EXPECT_FALSE(job.of(1).has_message(2));
+  int received = 0;
+  job.of(1).receive(std::as_writable_bytes(std::span(&received, 1)), 0);
+  EXPECT_FALSE(job.of(1).has_message(0));
+  job.of(2).fail();  // receive() would throw
+  EXPECT_TRUE(job.of(1).has_message(2));
+}
+
 TEST(ThreadRanks, AFailedRankEndsThoseThatWait) {
   ThreadRanks job(3);
   std::thread waiting([&job] {

@@ -28,6 +28,7 @@ struct Case {
   int shards = 1;
   int stages = 1;
   int draft_ranks = 0;
+  DraftAhead ahead = DraftAhead::kAuto;
 };
 
 EngineOptions options_for(const Case& what) {
@@ -37,6 +38,7 @@ EngineOptions options_for(const Case& what) {
   options.tensor_parallel = what.shards;
   options.pipeline_parallel = what.stages;
   options.draft_ranks = what.draft_ranks;
+  options.draft_ahead = what.ahead;
   options.context = 192;
   options.max_batch = 8;
   options.page_size = 4;
@@ -107,6 +109,7 @@ const Work kWork[] = {{.batch = 1, .temperature = 0},
 struct Outcome {
   std::vector<Texts> texts;
   int64_t steps = 0;
+  int64_t foreseen = 0;
   double acceptance = 0;  // accepted drafts
 };
 
@@ -117,6 +120,7 @@ Outcome run(const Case& what) {
   if (!engine.ok()) return result;
   for (const Work& work : kWork) result.texts.push_back(decode(**engine, work));
   result.steps = (*engine)->status().steps;
+  result.foreseen = (*engine)->status().foreseen_drafts;
   result.acceptance = static_cast<double>((*engine)->status().speculation.accepted);
   return result;
 }
@@ -126,8 +130,9 @@ TEST(DraftRanks, TheTextIsThatOfDraftsMadeWithTheTarget) {
     const Outcome here = run({.method = method});
     ASSERT_EQ(here.texts.size(), std::size(kWork));
     EXPECT_GT(here.acceptance, 0);
-    for (const Case& other : {Case{method, 1, 1, 1}, Case{method, 1, 1, 3}, Case{method, 2, 1, 2},
-                              Case{method, 2, 2, 1}, Case{method, 1, 2, 2}}) {
+    for (const Case& other : {Case{method, 1, 1, 1, DraftAhead::kOn}, Case{method, 1, 1, 3, DraftAhead::kOff},
+                              Case{method, 2, 1, 2, DraftAhead::kOn}, Case{method, 2, 2, 1},
+                              Case{method, 1, 2, 2, DraftAhead::kOn}}) {
       SCOPED_TRACE(other.method + ", " + std::to_string(other.shards) + " shards, " +
                    std::to_string(other.stages) + " stages, " + std::to_string(other.draft_ranks) +
                    " draft ranks");
@@ -135,6 +140,8 @@ TEST(DraftRanks, TheTextIsThatOfDraftsMadeWithTheTarget) {
       EXPECT_EQ(there.texts, here.texts);
       // Trees are the same, but for steps that verify a part of the batch.
       EXPECT_EQ(there.acceptance, here.acceptance);
+      EXPECT_TRUE(other.ahead != DraftAhead::kOn || there.foreseen > 5) << there.foreseen;
+      EXPECT_TRUE(other.ahead != DraftAhead::kOff || there.foreseen == 0) << there.foreseen;
     }
   }
 }
@@ -176,7 +183,7 @@ TEST(DraftRanks, EachHasADevice) {
 // After some steps in which all sequences are verified, they take turns, so that steps become more.
 TEST(DraftRanks, SequencesTakeTurns) {
   const auto steps = [](int draft_ranks) {
-    const auto engine = Engine::open(options_for({.draft_ranks = draft_ranks}));
+    const auto engine = Engine::open(options_for({.draft_ranks = draft_ranks, .ahead = DraftAhead::kOff}));
     EXPECT_TRUE(engine.ok()) << engine.error().message;
     decode(**engine, {.tokens = 90});
     return (*engine)->status().steps;
@@ -227,7 +234,8 @@ TEST(DraftRanks, OneThatEndsCostsSpeedAlone) {
   constexpr int kEnds = 12;
 #endif
   for (int kill = 0; kill < kEnds; ++kill) {
-    const Case what{kill % 3 == 0 ? "spec_infer" : "draft_target", 1 + kill % 2, 1, 1 + kill % 3};
+    const Case what{kill % 3 == 0 ? "spec_infer" : "draft_target", 1 + kill % 2, 1, 1 + kill % 3,
+                    kill % 4 < 2 ? DraftAhead::kOn : DraftAhead::kOff};
     const int victim = what.shards + static_cast<int>(random() % static_cast<uint32_t>(what.draft_ranks));
     // Opening a drafter takes four exchanges, and a rank may have two.
     MortalJob job(what, victim, static_cast<int64_t>(9 + random() % 60));

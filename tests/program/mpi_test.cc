@@ -89,7 +89,8 @@ TEST_F(MpiTest, TheTextIsTheSameThroughMpi) {
   ASSERT_EQ(alone.exit_code, 0) << alone.errors;
   for (const auto& [count, division] :
        {std::pair{4, " --tensor-parallel 2 --pipeline-parallel 2 --speculative draft_target"},
-        std::pair{3, " --tensor-parallel 2 --draft-ranks 1 --speculative draft_target"}}) {
+        std::pair{3, " --tensor-parallel 2 --draft-ranks 1 --speculative draft_target"},
+        std::pair{2, " --draft-ranks 1 --draft-ahead on --speculative draft_target"}}) {
     const Outcome divided = run(words + division + " --rank-memory off", ranks(count));
     EXPECT_EQ(divided.exit_code, 0) << divided.errors;
     EXPECT_EQ(divided.output, alone.output) << division;
@@ -101,7 +102,7 @@ TEST_F(MpiTest, DraftRanksChangeNoText) {
   const Outcome alone = run(words);
   ASSERT_EQ(alone.exit_code, 0) << alone.errors;
   for (const auto& [count, division] :
-       {std::pair{2, " --draft-ranks 1"},
+       {std::pair{2, " --draft-ranks 1"}, std::pair{2, " --draft-ranks 1 --draft-ahead on"},
         std::pair{5, " --tensor-parallel 2 --pipeline-parallel 2 --draft-ranks 1"},
         std::pair{4, " --tensor-parallel 2 --draft-ranks 2"}}) {
     const Outcome divided = run(words + division + " --speculative draft_target", ranks(count));

@@ -31,6 +31,7 @@ struct Run {
   double draft_ms = 0;
   SpeculationStats stats;
   int64_t steps = 0;                        // of the engine in this time
+  int64_t foreseen = 0;                     // drafts of these steps, see EngineStatus::foreseen_drafts
   std::optional<DeviceOrders> device = {};  // in these steps
 };
 
@@ -74,6 +75,7 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
     const EngineStatus after = engine.status();
     run.draft_ms = after.speculation.draft_ms - before.speculation.draft_ms;
     run.steps = after.steps - before.steps;
+    run.foreseen = after.foreseen_drafts - before.foreseen_drafts;
     if (after.device) run.device = *after.device - *before.device;
   }
   return run;
@@ -117,6 +119,7 @@ Status measure_round(Engine& engine, std::vector<Request> requests, int64_t roun
   into.stats.accepted += runs[1].stats.accepted;
   into.stats.committed += runs[1].stats.committed;
   into.steps += runs[1].steps;
+  into.foreseen += runs[1].foreseen;
   into.ms += runs[1].ms;
   if (runs[1].device) into.device = into.device.value_or(DeviceOrders()) + *runs[1].device;
   return {};

@@ -75,6 +75,7 @@ nlohmann::ordered_json batch_bench_json(const BatchBench& bench) {
                                {"plain_rates", m.plain_rates},
                                {"speculative_rates", m.speculative_rates}});
     if (bench.compared) json["batches"].back()["identical"] = m.identical;
+    if (m.foreseen > 0) json["batches"].back()["foreseen_drafts"] = m.foreseen;
     if (!m.device) continue;
     const DeviceFigures figures = device_figures(m);
     json["batches"].back()["device"] = {{"lists", figures.lists},
@@ -99,6 +100,12 @@ std::string batch_bench_text(const BatchBench& bench) {
     text += fmt::format("{:>8} {:>12.1f} {:>12.1f} {:>8.3f} {:>8.2f} {:>10} {:>7.1f}%\n", m.concurrency,
                         median(m.plain_rates), median(m.speculative_rates), median_speedup(m),
                         m.stats.acceptance_length(), m.stats.drafted, 100 * m.draft_share);
+  }
+  for (const BatchMeasurement& m : bench.measurements) {
+    if (m.foreseen > 0) {
+      text += fmt::format("{} at once: {} drafts of {} steps were ready before they were asked for\n",
+                          m.concurrency, m.foreseen, m.steps);
+    }
   }
   if (!bench.measurements.empty() && bench.measurements.front().device) text += device_text(bench);
   return text;

@@ -20,6 +20,7 @@ struct BatchMeasurement {
   bool identical = true;                               // whether both outputs are equal in every round
   int64_t steps = 0;                                   // of the engine, over all speculative runs
   double ms = 0;                                       // that these took
+  int64_t foreseen = 0;                                // drafts in them, see EngineStatus::foreseen_drafts
   std::optional<DeviceOrders> device = {};             // in them; nullopt: the processor computes
 };
 

@@ -48,6 +48,7 @@ struct DraftOrder {
   int prompt_length = 0;
   int max_draft_len = 0;
   int max_nodes = 0;
+  int max_children = 0;
   SamplingParams sampling = {};
   uint64_t sample_index = 0;
   int source = 0;
@@ -55,13 +56,15 @@ struct DraftOrder {
   bool is_constrained = false;
   TokenConstraint::State constraint_state = TokenConstraint::kDead;
   bool wants_probabilities = false;
+  bool may_guess = false;
   double rate = 0;
+  double row_ms = 0;
   std::vector<AcceptanceEstimates> estimates = {};  // the request's own and their priors; empty: it has none
 };
 
 // The beginning of an answer of a rank that drafts.
 enum class DraftAnswer : uint8_t {
-  kTrees,     // error or empty, then a tree for each order
+  kTrees,     // error or empty, how many orders were foreseen, then a tree for each order
   kQuestion,  // ConstraintQuestion; answered by RankCommand::kReply
 };
 
@@ -106,14 +109,17 @@ void each_field(Archive& archive, Order& order) {
   archive.field(order.scope);
   archive.field(order.kept);
   archive.field(order.tokens);
-  for (auto* number : {&order.prompt_length, &order.max_draft_len, &order.max_nodes, &order.source})
+  for (auto* number :
+       {&order.prompt_length, &order.max_draft_len, &order.max_nodes, &order.max_children, &order.source})
     archive.field(*number);
   archive.field(order.sample_index);
   archive.field(order.acceptance);
   archive.field(order.is_constrained);
   archive.field(order.constraint_state);
   archive.field(order.wants_probabilities);
+  archive.field(order.may_guess);
   archive.field(order.rate);
+  archive.field(order.row_ms);
   archive.field(order.estimates);
 }
 

@@ -73,6 +73,10 @@ TEST(DraftMessages, TreesArriveAsTheyAre) {
 TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   DraftOrder order{
       .sequence = 7, .scope = 3, .kept = 5, .tokens = {1, 2, 3}, .prompt_length = 4, .max_draft_len = 9};
+  order.max_children = 3;
+  order.may_guess = true;
+  order.rate = 0.25;
+  order.row_ms = 0.5;
   order.sampling.logit_bias = {{5, -1.5F}, {9, 2.0F}};
   order.sampling.top_k = 11;
   order.sampling.seed = 1234567890123;
@@ -92,6 +96,10 @@ TEST(DraftMessages, OrdersAndSettingsArriveAsTheyAre) {
   EXPECT_EQ(arrived.sequence, order.sequence);
   EXPECT_EQ(arrived.tokens, order.tokens);
   EXPECT_EQ(arrived.max_draft_len, order.max_draft_len);
+  EXPECT_EQ(arrived.max_children, order.max_children);
+  EXPECT_EQ(arrived.may_guess, order.may_guess);
+  EXPECT_EQ(arrived.rate, order.rate);
+  EXPECT_EQ(arrived.row_ms, order.row_ms);
   EXPECT_EQ(arrived.sampling.logit_bias, order.sampling.logit_bias);
   EXPECT_EQ(arrived.sampling.top_k, order.sampling.top_k);
   EXPECT_EQ(arrived.sampling.seed, order.sampling.seed);

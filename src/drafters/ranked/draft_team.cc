@@ -104,7 +104,10 @@ bool DraftTeam::collect(int rank) {
       const Orders answered = std::move(orders.front());
       orders.pop_front();
       std::string error;
+      int foreseen = 0;
       message.field(error);
+      message.field(foreseen);
+      foreseen_ += foreseen;
       error.empty() ? answered.take(message) : dismiss(rank, error);
       return true;
     }

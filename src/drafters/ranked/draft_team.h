@@ -55,6 +55,8 @@ class DraftTeam {
   void dismiss(int rank, const std::string& reason);
 
   Traffic traffic() const { return ranks_->traffic(); }
+  // Orders that were answered with drafts made before they came (GuessedVerdicts).
+  int64_t foreseen() const { return foreseen_; }
 
  private:
   struct Threads;  // the other ranks, where they are threads of this process
@@ -66,6 +68,7 @@ class DraftTeam {
   int threads_;
   int first_device_ = 0;
   int drafters_ = 0;                           // opened so far
+  int64_t foreseen_ = 0;                       // orders
   std::vector<bool> works_;                    // [ranks]
   std::vector<std::deque<Orders>> under_way_;  // [ranks], oldest first
 };

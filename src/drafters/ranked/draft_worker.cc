@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/ranked/draft_worker.h"
 
+#include <algorithm>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -9,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "drafters/draft_target/draft_target.h"
 #include "drafters/ranked/draft_messages.h"
+#include "drafters/ranked/guessed_verdicts.h"
 #include "formats/model_file.h"
 #include "models/team/rank_worker.h"
 
@@ -23,6 +26,8 @@ using Message = std::vector<std::byte>;
 class Inbox {
  public:
   explicit Inbox(Communicator& ranks) : ranks_(ranks) {}
+
+  bool has_command() const { return !kept_.empty() || ranks_.has_message(0); }
 
   Message next_command() {
     if (kept_.empty()) return receive_message(ranks_, 0);
@@ -86,11 +91,19 @@ class DistantConstraint final : public TokenConstraint {
   std::vector<uint64_t> allowed_;
 };
 
-// A draft model of this rank and the texts that it drafts for.
+// A sequence and its last order, which its request points into.
+struct ServedSequence {
+  std::vector<TokenId> text;
+  DraftOrder order = {};
+  std::optional<DistantConstraint> constraint = {};
+};
+
+// A draft model of this rank and the sequences that it drafts for.
 struct ServedDrafter {
   std::shared_ptr<const Tokenizer> tokenizer;  // the target's
   std::shared_ptr<Drafter> drafter;
-  std::unordered_map<uint64_t, std::vector<TokenId>> texts;
+  std::unordered_map<uint64_t, ServedSequence> sequences;
+  std::optional<GuessedVerdicts> guesses;
 };
 
 class DraftWorker {
@@ -99,6 +112,8 @@ class DraftWorker {
 
   void serve() {
     for (;;) {
+      while (!inbox_.has_command() && guess()) {
+      }
       const Message bytes = inbox_.next_command();
       MessageReader message(bytes);
       auto command = RankCommand::kQuit;
@@ -109,11 +124,18 @@ class DraftWorker {
   }
 
  private:
-  // The sequence's part of a draft, which its request points into.
-  struct Part {
-    DraftOrder order;
-    std::optional<DistantConstraint> constraint = {};
-  };
+  // Uses the time until the next command. False: there is nothing to be done with it.
+  bool guess() {
+    return std::ranges::any_of(served_, [&](auto& one) {
+      std::optional<GuessedVerdicts>& guesses = one.second.guesses;
+      try {
+        return guesses && guesses->draft_next([&] { return inbox_.has_command(); });
+      } catch (const std::exception&) {  // if the drafter itself is to blame, the next order finds out
+        guesses.reset();
+        return false;
+      }
+    });
+  }
 
   void execute(RankCommand command, MessageReader& message) {
     if (command == RankCommand::kClose) return served_.clear();
@@ -126,8 +148,10 @@ class DraftWorker {
     } else if (command == RankCommand::kForget) {
       uint64_t sequence = 0;
       message.field(sequence);
-      served_[number].texts.erase(sequence);
-      served_[number].drafter->end(sequence);
+      ServedDrafter& served = served_[number];
+      if (served.guesses) served.guesses->forget(sequence);
+      served.sequences.erase(sequence);
+      served.drafter->end(sequence);
     }
   }
 
@@ -155,6 +179,7 @@ class DraftWorker {
         .device = settings.device,
         .device_number = settings.first_device + ranks_.place()};
     OUTRIDER_TRY(served.drafter, make_draft_target_drafter(settings.speculation, context));
+    served.guesses.emplace(*served.drafter, settings.vocab_size);
     return {};
   }
 
@@ -168,54 +193,82 @@ class DraftWorker {
   }
 
   void draft(ServedDrafter& served, MessageReader& message) {
-    parts_.clear();
     requests_.clear();
+    open_.clear();
+    open_requests_.clear();
     size_t count = 0;
     message.field(count);
-    for (size_t i = 0; i < count; ++i) add_request(served, read_order(message));
     trees_.resize(std::max(trees_.size(), count));
-    for (size_t i = 0; i < count; ++i) trees_[i].reset(requests_[i].tokens.back());
-    const std::string error = run(*served.drafter, std::span(trees_).first(count));
+    open_trees_.resize(trees_.size());
+    for (size_t i = 0; i < count; ++i) take_order(served, read_order(message));
+    const auto trees = std::span(trees_).first(count);
+    const double start = now_ms();
+    const std::string error = run(*served.drafter);
+    for (size_t i = 0; i < open_.size(); ++i) std::swap(trees[open_[i]], open_trees_[i]);
+    const double draft_ms = now_ms() - start;
     MessageWriter answer;
     answer.field(DraftAnswer::kTrees);
     answer.field(error);
-    for (size_t i = 0; i < count; ++i) write_tree(answer, trees_[i]);
+    answer.field(static_cast<int>(count - open_.size()));
+    for (const TokenTree& tree : trees) write_tree(answer, tree);
     send_message(ranks_, answer, 0);
+    if (served.guesses) {
+      served.guesses->start(requests_, trees, open_.empty() ? std::nullopt : std::optional(draft_ms));
+    }
   }
 
-  void add_request(ServedDrafter& served, DraftOrder received) {
-    Part& part = parts_.emplace_back(Part{.order = std::move(received)});
-    DraftOrder& order = part.order;
-    std::vector<TokenId>& text = served.texts[order.sequence];
-    text.resize(static_cast<size_t>(order.kept));
-    text.insert(text.end(), order.tokens.begin(), order.tokens.end());
-    if (order.is_constrained) part.constraint.emplace(inbox_, static_cast<int>(parts_.size()) - 1);
+  // Finds the tree of an order among the guesses, or leaves the order open.
+  void take_order(ServedDrafter& served, DraftOrder order) {
+    const size_t i = requests_.size();
+    ServedSequence& sequence = served.sequences[order.sequence];
+    const bool is_continued = order.kept == std::ssize(sequence.text);
+    const DraftRequest& request =
+        requests_.emplace_back(request_of(sequence, std::move(order), static_cast<int>(i)));
+    if (served.guesses && served.guesses->take(request, is_continued, trees_[i])) return;
+    trees_[i].reset(request.tokens.back());
+    open_trees_[open_.size()].reset(request.tokens.back());
+    open_.push_back(i);
+    open_requests_.push_back(request);
+  }
+
+  // number: of the order in its message
+  DraftRequest request_of(ServedSequence& sequence, DraftOrder received, int number) {
+    sequence.order = std::move(received);
+    DraftOrder& order = sequence.order;
+    sequence.text.resize(static_cast<size_t>(order.kept));
+    sequence.text.insert(sequence.text.end(), order.tokens.begin(), order.tokens.end());
+    sequence.constraint.reset();
+    if (order.is_constrained) sequence.constraint.emplace(inbox_, number);
     for (size_t i = order.estimates.size(); i-- > 0;) {
       const bool has_prior = i + 1 < order.estimates.size();
       order.estimates[i] =
           AcceptanceEstimates(order.estimates[i], has_prior ? &order.estimates[i + 1] : nullptr);
     }
-    requests_.push_back({.sequence = order.sequence,
-                         .scope = order.scope,
-                         .tokens = text,
-                         .prompt_length = order.prompt_length,
-                         .max_draft_len = order.max_draft_len,
-                         .max_nodes = order.max_nodes,
-                         .sampling = &order.sampling,
-                         .sample_index = order.sample_index,
-                         .source = order.source,
-                         .acceptance = order.acceptance,
-                         .constraint = part.constraint ? &*part.constraint : nullptr,
-                         .constraint_state = order.constraint_state,
-                         .wants_probabilities = order.wants_probabilities,
-                         .rate = order.rate,
-                         .estimates = order.estimates.empty() ? nullptr : order.estimates.data()});
+    return {.sequence = order.sequence,
+            .scope = order.scope,
+            .tokens = sequence.text,
+            .prompt_length = order.prompt_length,
+            .max_draft_len = order.max_draft_len,
+            .max_nodes = order.max_nodes,
+            .max_children = order.max_children,
+            .sampling = &order.sampling,
+            .sample_index = order.sample_index,
+            .source = order.source,
+            .acceptance = order.acceptance,
+            .constraint = sequence.constraint ? &*sequence.constraint : nullptr,
+            .constraint_state = order.constraint_state,
+            .wants_probabilities = order.wants_probabilities,
+            .may_guess = order.may_guess,
+            .rate = order.rate,
+            .row_ms = order.row_ms,
+            .estimates = order.estimates.empty() ? nullptr : order.estimates.data()};
   }
 
   // Returns the error, or nothing.
-  std::string run(Drafter& drafter, std::span<TokenTree> trees) {
+  std::string run(Drafter& drafter) {
+    if (open_requests_.empty()) return "";
     try {
-      const Status status = drafter.draft(requests_, trees);
+      const Status status = drafter.draft(open_requests_, std::span(open_trees_).first(open_.size()));
       return status.ok() ? "" : status.error().message;
     } catch (const RankFailure&) {
       throw;
@@ -228,9 +281,11 @@ class DraftWorker {
   Inbox inbox_;
   std::optional<ThreadPool> pool_;
   std::unordered_map<int, ServedDrafter> served_;  // by number
-  std::deque<Part> parts_;
-  std::vector<DraftRequest> requests_;
-  std::vector<TokenTree> trees_;  // by request; further trees are spare
+  std::vector<DraftRequest> requests_;             // of a message
+  std::vector<TokenTree> trees_;                   // by request; further trees are spare
+  std::vector<size_t> open_;                       // requests that nobody foresaw
+  std::vector<DraftRequest> open_requests_;
+  std::vector<TokenTree> open_trees_;
 };
 
 }  // namespace

@@ -140,6 +140,7 @@ void RankedDrafter::write(const DraftRequest& request, Draft& draft, Parcel& par
                    .prompt_length = request.prompt_length,
                    .max_draft_len = request.max_draft_len,
                    .max_nodes = request.max_nodes,
+                   .max_children = request.max_children,
                    .sampling = *request.sampling,
                    .sample_index = request.sample_index,
                    .source = request.source,
@@ -147,7 +148,9 @@ void RankedDrafter::write(const DraftRequest& request, Draft& draft, Parcel& par
                    .is_constrained = request.constraint != nullptr,
                    .constraint_state = request.constraint_state,
                    .wants_probabilities = request.wants_probabilities,
+                   .may_guess = request.may_guess,
                    .rate = request.rate,
+                   .row_ms = request.row_ms,
                    .estimates = {}};
   for (const AcceptanceEstimates* one = request.estimates; one != nullptr; one = one->prior())
     order.estimates.push_back(*one);

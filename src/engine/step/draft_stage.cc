@@ -20,7 +20,10 @@ AcceptanceRule drafted_for(AcceptanceRule rule) {
 
 }  // namespace
 
-DraftStage::DraftStage(const StepParts& parts) : parts_(parts) {
+DraftStage::DraftStage(const StepParts& parts)
+    : parts_(parts),
+      together_(parts.draft_ahead, /*has_turns=*/true),
+      apart_(parts.draft_ahead, /*has_turns=*/false) {
   const auto sequences = static_cast<size_t>(parts.limits.max_sequences);
   requests_.reserve(sequences);
   access_.resize(sequences);
@@ -33,8 +36,8 @@ DraftStage::DraftStage(const StepParts& parts) : parts_(parts) {
 void DraftStage::run(StepReport& report, StepTracer* tracer) {
   requests_.clear();
   for (const SequenceStep& step : report.sequences) begin(*step.plan.sequence);
-  can_take_turns_ = parts_.drafter->traits().takes_orders && tracer == nullptr;
-  if (can_take_turns_) hold(report);
+  ways_ = ways_of(report, tracer);
+  if (ways_ != nullptr && ways_->way().takes_turns) hold(report);
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
     if (step.is_offered) take_offered(step, i, tracer);
@@ -52,13 +55,17 @@ bool DraftStage::may_wait(const SequenceStep& step) const {
   return step.asks_drafter() && step.rate == 0.0 && step.plan.sequence->constraint() == nullptr;
 }
 
+DraftWays* DraftStage::ways_of(const StepReport& report, const StepTracer* tracer) {
+  if (!parts_.drafter->traits().takes_orders || tracer != nullptr) return nullptr;
+  const auto waiting =
+      std::ranges::count_if(report.sequences, [&](const auto& step) { return may_wait(step); });
+  if (waiting > 1) return &together_;
+  return std::ranges::any_of(report.sequences, &SequenceStep::asks_drafter) ? &apart_ : nullptr;
+}
+
 // Where sequences take turns, the drafts that were ordered in an earlier step are verified in this one, and
 // the drafts of the other sequences are ordered. In the beginning every second one goes first.
 void DraftStage::hold(StepReport& report) {
-  const auto waiting =
-      std::ranges::count_if(report.sequences, [&](const auto& step) { return may_wait(step); });
-  can_take_turns_ = waiting > 1;
-  if (!can_take_turns_ || !turns_.are_taken()) return;
   const auto is_ordered = [](const SequenceStep& step) {
     return step.plan.sequence->ordered_length == std::ssize(step.plan.sequence->tokens());
   };
@@ -91,10 +98,10 @@ void DraftStage::order(StepReport& report, size_t kept) {
 }
 
 void DraftStage::observe(const StepReport& report) {
-  if (!can_take_turns_) return;
+  if (ways_ == nullptr) return;
   double tokens = 0;
   for (const SequenceStep& step : report.sequences) tokens += static_cast<double>(step.verdict.tokens.size());
-  turns_.learn(tokens, report.times.drafting() + report.times.verifying() + report.times.observe);
+  ways_->learn(tokens, report.times.drafting() + report.times.verifying() + report.times.observe);
 }
 
 void DraftStage::begin(Sequence& sequence) {
@@ -132,6 +139,7 @@ DraftRequest DraftStage::request_of(const SequenceStep& step) const {
           .acceptance = drafted_for(step.rule),
           .constraint = sequence.constraint(),
           .constraint_state = sequence.constraint_state(),
+          .may_guess = ways_ != nullptr && ways_->way().guesses,
           .rate = step.rate,
           .row_ms = step.row_ms,
           .estimates = step.estimates};

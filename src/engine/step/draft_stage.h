@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "drafters/target_access.h"
-#include "engine/step/draft_turns.h"
+#include "engine/step/draft_ways.h"
 #include "engine/step/step_parts.h"
 #include "engine/step/step_report.h"
 #include "engine/step/step_tracer.h"
@@ -21,7 +21,7 @@ class DraftStage {
   // The tracer may be null. Sequences with drafts that are only ordered leave the report; their turn is the
   // next step.
   void run(StepReport& report, StepTracer* tracer);
-  // Learns whether it pays that sequences take turns.
+  // Learns what other ranks should draft meanwhile.
   void observe(const StepReport& report);
   // Tells the drafter of a sequence that it does not know.
   void begin(Sequence& sequence);
@@ -32,6 +32,7 @@ class DraftStage {
  private:
   uint32_t members_of(std::span<const std::string> methods) const;
   bool may_wait(const SequenceStep& step) const;
+  DraftWays* ways_of(const StepReport& report, const StepTracer* tracer);
   void hold(StepReport& report);
   void order(StepReport& report, size_t kept);
   void take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const;
@@ -46,8 +47,9 @@ class DraftStage {
   std::vector<TokenTree> trees_;      // by request; further trees are spare
   TokenTree predicted_;               // scratch of take_predicted()
   std::vector<SpeculationPolicy::Grown> grown_;
-  DraftTurns turns_;
-  bool can_take_turns_ = false;  // in this step
+  DraftWays together_;         // of steps whose sequences could take turns
+  DraftWays apart_;            // of other steps
+  DraftWays* ways_ = nullptr;  // of this step; null: no other rank drafts for it
   bool is_failure_logged_ = false;
 };
 

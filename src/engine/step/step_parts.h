@@ -10,6 +10,7 @@
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
+#include "outrider/engine.h"
 #include "speculation/policy/speculation_limits.h"
 #include "speculation/policy/speculation_policy.h"
 
@@ -33,9 +34,10 @@ struct StepParts {
   int64_t vocab_size = 0;                             // ids that may be chosen: [0, vocab_size)
   std::span<const TokenId> unused_tokens = {};        // ids among them that are never chosen
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // for requests that name no rule
-  const SpeculativeOptions* options = nullptr;           // parameters of the lossy rules
-  ForwardBatch::Limits limits;                           // limits of one forward pass
-  int max_nodes = 0;                                     // drafted nodes of one tree
+  DraftAhead draft_ahead = DraftAhead::kAuto;
+  const SpeculativeOptions* options = nullptr;  // parameters of the lossy rules
+  ForwardBatch::Limits limits;                  // limits of one forward pass
+  int max_nodes = 0;                            // drafted nodes of one tree
 };
 
 }  // namespace outrider

@@ -56,7 +56,11 @@ int done(void* request, int* is_done) {
   return error;
 }
 
-constexpr OutriderMpi kModule = {start, stop, begin_send, begin_receive, done};
+int probe(int from, int* has_arrived) {
+  return MPI_Iprobe(from, kTag, MPI_COMM_WORLD, has_arrived, MPI_STATUS_IGNORE);
+}
+
+constexpr OutriderMpi kModule = {start, stop, begin_send, begin_receive, done, probe};
 
 }  // namespace
 

@@ -16,6 +16,8 @@ struct OutriderMpi {
   int (*begin_receive)(void* data, int64_t bytes, int from, void** request);
   // Sets `is_done`; a request that is done ceases to exist.
   int (*done)(void* request, int* is_done);
+  // Whether a message of that rank waits for a receiver.
+  int (*probe)(int from, int* has_arrived);
 };
 
 // The one symbol of the module.

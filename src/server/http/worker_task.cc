@@ -67,7 +67,9 @@ Connection::Task<bool> run_on_worker(Connection& connection, PreparationWorker& 
   });
   constexpr auto kLong = std::chrono::hours(1);
   while (!state->is_done && !connection.is_gone() && !ends()) co_await connection.wait(kLong);
-  if (state->is_done && state->failure != nullptr) std::rethrow_exception(state->failure);
+  // The worker may let go of the state at any time, and the exception belongs to this thread now.
+  if (state->is_done && state->failure != nullptr)
+    std::rethrow_exception(std::exchange(state->failure, nullptr));
   co_return state->is_done;
 }
 

@@ -80,11 +80,11 @@ struct Session {
     return tree;
   }
 
-  // Hands out a tree and guesses until nothing is left.
+  // Hands out a tree and guesses until nothing is left. Drafts take so long that every guess is worth its time.
   TokenTree hand_out() {
     const DraftRequest request = request_now();
     const TokenTree tree = drafted(request);
-    guesses.start({&request, 1}, {&tree, 1}, 1.0);
+    guesses.start({&request, 1}, {&tree, 1}, 1e6);
     while (guesses.draft_next([] { return false; })) {
     }
     return tree;
@@ -125,7 +125,7 @@ TEST(GuessedVerdicts, AnAnswerIsTheTreeThatWouldBeDrafted) {
     ++foreseen;
     expect_same_nodes(answer, session.drafted(request));
   }
-  EXPECT_GT(foreseen, answers / 6);
+  EXPECT_GT(foreseen, answers / 5);
   EXPECT_LT(foreseen, answers);
 }
 

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <variant>
 
 #include "device/compared_device.h"
 #include "device/cuda_device.h"
 #include "device/emulated_device.h"
 #include "device/fake_cuda_driver.h"
+#include "device_kernels/rows/activation.h"
+#include "models/backend/device/launcher.h"
 #include "models/backend/device/make_backends.h"
 #include "models/decoder.h"
 #include "models/model_test_data.h"
@@ -199,6 +203,31 @@ TEST(DeviceBackend, EveryLaunchCanBeCompared) {
     for (const auto& [kernel, comparison] : device.comparisons())
       EXPECT_EQ(comparison.differing, 0) << name << ", " << kernel << ": " << comparison.first;
   }
+}
+
+// The bytes of a launch's arguments depend on their numbers alone.
+TEST(Launcher, PaddingIsCleared) {
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+  EmulatedDevice device({});
+  DeviceList list;
+  Launcher launcher(device);
+  launcher.record_into(&list);
+  for (const int old : {0x00, 0xFF}) {
+    simt::ActivationArgs args;
+    std::memset(static_cast<void*>(&args), old, sizeof(args));
+    args.x = {};
+    args.y = {};
+    args.rows = args.dim = args.is_gated = 1;
+    args.packed = {};
+    launcher.launch(KernelName::kSilu, args, {});
+  }
+  const auto bytes_of = [&](size_t entry) {
+    return std::get<DeviceList::Launch>(list.entries()[entry]).args;
+  };
+  EXPECT_EQ(bytes_of(0), bytes_of(1));
+#else
+  GTEST_SKIP() << "this compiler cannot clear padding";
+#endif
 }
 
 TEST(DeviceBackend, ExpertsOfSeveralTypesAreRefused) {

@@ -26,7 +26,9 @@ class Launcher {
   void launch(KernelName kernel, const Args& args, const LaunchShape& shape) {
     const DeviceKernel& named = device_kernel(kernel);
     OUTRIDER_CHECK(named.args_bytes == sizeof(args));
-    list_ == nullptr ? device_.launch(named, &args, shape) : list_->launch(named, &args, shape);
+    Args cleared = args;
+    clear_padding(cleared);
+    list_ == nullptr ? device_.launch(named, &cleared, shape) : list_->launch(named, &cleared, shape);
   }
   // A warp for each item.
   template <typename Args>
@@ -47,6 +49,16 @@ class Launcher {
   }
 
  private:
+  // ComparedDevice reads arguments as words, among which it looks for addresses. An old address in the
+  // padding beside a number would change the number. Compilers without this function build nothing that
+  // compares GPUs.
+  template <typename Args>
+  static void clear_padding([[maybe_unused]] Args& args) {
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&args);
+#endif
+  }
+
   Device& device_;
   DeviceList* list_ = nullptr;
 };

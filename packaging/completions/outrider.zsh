@@ -39,8 +39,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
         '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
@@ -79,7 +79,7 @@ _outrider() {
         '--prompt-file[the prompt is the whole file]:FILE:_files' \
         '--prompt-ids[the prompt as token ids, as in 1,2,3]:IDS:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--regex[the output matches this regular expression; a text or @FILE]:PATTERN:_files' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
@@ -98,7 +98,7 @@ _outrider() {
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
         '--system[system message before the prompt; implies --chat]:TEXT:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
@@ -123,8 +123,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
         '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
@@ -153,7 +153,7 @@ _outrider() {
         '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
         '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
         '--server[decode on a server of --remote-drafting, as in ws\://127.0.0.1\:8000, or wss\:// for TLS, and draft here; MODEL gives tokenizer and chat template]:URL:_files' \
@@ -169,7 +169,7 @@ _outrider() {
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
         '--system[system message at the start of the conversation]:TEXT:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
@@ -189,8 +189,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--gpu-layers[the target'\''s last layers that are on the device, its output head being one; auto\: as many as fit; or all]:N:_files' \
         '--json[print one JSON object]' \
         '--kernels[kernel table, such as reference or avx2; cuda_tc\: a GPU'\''s tensor cores; without it the fastest there is]:NAME:_files' \
@@ -208,8 +208,8 @@ _outrider() {
         '--prefill-chunk[prompt tokens computed in one pass]:N:_files' \
         '--prompt-ids[the prompt as token ids, as in 1,2,3]:IDS:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--text-file[the text is the whole file]:FILE:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--weights[type the weights are held in; auto\: as stored, q8\: one scale per output, q4\: q4_0, f8\: E4M3 in blocks of 128]:TYPE:(auto f32 bf16 f8 q8_0 q8 q4)' \
@@ -258,8 +258,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--draft-shape[with --shape\: draft with random weights of this shape, such as llama-68m]:NAME:_files' \
         '--drafters[with --all\: folder of draft models and learned drafters; may be repeated; without it the folder that MODEL lies in]:DIR:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
@@ -295,7 +295,7 @@ _outrider() {
         '--prompt-lengths[measure the time to the first token of random prompts of so many tokens, as in 64,512,4096]:LIST:_files' \
         '--prompts[JSONL file with prompt, messages, turns or question per line; without it built-in prompts]:FILE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--rows[time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights'\'' bytes; 16x3\: 16 rows that are a tree whose nodes have 3 children each]:LIST:_files' \
         '--runs[repetitions of each prompt, plain and speculative in turn, or rounds over the row counts; 0\: 3 repetitions or 10 rounds]:N:_files' \
@@ -308,7 +308,7 @@ _outrider() {
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
         '--synthetic-acceptance[replace each drafted token, with this probability by the target'\''s own, else by another\: times a drafter as if it were so good]:P:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
@@ -330,8 +330,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
         '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
@@ -361,7 +361,7 @@ _outrider() {
         '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
         '--prompts[JSONL file with prompt, messages, turns or question per line; without it built-in prompts]:FILE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
         '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
@@ -370,7 +370,7 @@ _outrider() {
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
@@ -390,8 +390,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
         '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
@@ -421,7 +421,7 @@ _outrider() {
         '--presence-penalty[subtracted once from tokens already in the output]:P:_files' \
         '--prompts[JSONL file with prompt, messages, turns or question per line; without it built-in prompts]:FILE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--seed[seed of all randomness; the same seed gives the same text]:S:_files' \
         '--skip-long[leave out prompts that do not fit into the context, and say how many; without it they are an error]' \
@@ -430,7 +430,7 @@ _outrider() {
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--stop[end the output before this text; may be repeated]:TEXT:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
         '--top-k[keep the K likeliest tokens; 0\: all]:K:_files' \
         '--top-n-sigma[keep tokens within N standard deviations of all logits below the largest one; -1 or 0\: all]:N:_files' \
@@ -461,8 +461,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--drain-timeout[how long running requests may go on after SIGTERM]:SECONDS:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
@@ -507,7 +507,7 @@ _outrider() {
         '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
         '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--remote-drafting[verify for clients that draft elsewhere\: outrider generate or chat --server]' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--request-timeout[a request that takes longer ends with an error (504 request_timeout); 0\: it may take any time]:SECONDS:_files' \
@@ -521,7 +521,7 @@ _outrider() {
         '--ssl-certfile[speak TLS with this certificate chain in PEM; read again on SIGHUP]:FILE:_files' \
         '--ssl-keyfile[private key of --ssl-certfile, not readable by others; without it in the same file]:FILE:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \
@@ -546,8 +546,8 @@ _outrider() {
         '--ctx[longest sequence in tokens, as in 8192, 8k (8000) or 8K (8192); 0 or auto\: what the model was made for, or what memory holds of it]:N:_files' \
         '--device[machine that computes the networks; cuda\: a GPU of NVIDIA; emulated\: its kernels on this processor, slowly and with the same text; auto\: a checked GPU that can compute them, or else the processor]:NAME:(auto cpu cuda emulated)' \
         '--device-steps[steps that a device makes by itself before it waits for this machine\: plain ones, and trees of a draft model, EAGLE, MTP, Medusa, DFlash or DSpark; 0\: it waits after every pass]:N:_files' \
-        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where that is measured to be faster]:WHEN:(auto on off)' \
-        '--draft-ranks[ranks beside the target'\''s on which draft models draft, each for a part of the sequences or of the models; 0\: they draft on the ranks of the target]:N:_files' \
+        '--draft-ahead[ranks of --draft-ranks draft after likely verdicts while the target verifies; auto\: where measured to pay]:WHEN:(auto on off)' \
+        '--draft-ranks[ranks for draft models, each for a part of the sequences; 0\: they draft with the target]:N:_files' \
         '--dry-allowed-length[DRY\: shorter repetitions cost nothing]:LENGTH:_files' \
         '--dry-base[DRY\: how fast the penalty grows]:BASE:_files' \
         '--dry-multiplier[DRY\: a token that would go on a repetition of N tokens loses M * BASE^(N - LENGTH) of its logit; 0\: none]:M:_files' \
@@ -576,13 +576,13 @@ _outrider() {
         '--prompt-cache[folder for what prompts and answers have computed\: later starts read it where a prompt begins alike]:DIR:_files' \
         '--prompt-cache-size[most bytes in that folder, for all models together, such as 800M or 6G; the longest unused files go first]:SIZE:_files' \
         '--pull[fetch a model that is named and is not on this machine; without it a terminal asks first]' \
-        '--rank-memory[processes of one machine that share a target exchange numbers in memory that they share; off\: through MPI, as processes of different machines do]:WHEN:(on off)' \
+        '--rank-memory[processes of one machine that share a target exchange numbers in shared memory; off\: through MPI]:WHEN:(on off)' \
         '--repetition-penalty[divides positive logits of tokens seen in prompt or output, multiplies negative ones]:R:_files' \
         '--served-model-name[the model'\''s names in the API, separated by commas; answers have the first one; without it the name of its folder or file]:NAME:_files' \
         '--speculative[method,key=value,... or a YAML or JSON file\: auto, none, ngram, draft_target, ...; keys are listed in docs/reference/options.md; without it auto]:CONFIG:_files' \
         '--speculative-model[draft model or learned drafter; without --speculative what it is decides the method]:DIR:_files' \
         '--temperature[0 is greedy\: always the likeliest token; serve\: where neither the request nor generation_config.json says]:T:_files' \
-        '--tensor-parallel[ranks that share every layer of the target\: processes that mpirun has started, or else threads of this process; the output stays the same]:N:_files' \
+        '--tensor-parallel[ranks that share each layer of the target\: processes of mpirun, or else threads]:N:_files' \
         '--think[whether a model that can think first does so\: on, off, or the tokens that it may think; without it as its template decides; serve\: a request may say otherwise]:HOW:_files' \
         '--thinking-message[is written where the tokens of --think end, before the mark that closes the thinking]:TEXT:_files' \
         '--threads[threads; 0\: one per core]:N:_files' \

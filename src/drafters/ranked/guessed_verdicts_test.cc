@@ -80,7 +80,8 @@ struct Session {
     return tree;
   }
 
-  // Hands out a tree and guesses until nothing is left. Drafts take so long that every guess is worth its time.
+  // Hands out a tree and guesses until nothing is left. Drafts take so long that every guess is worth its
+  // time.
   TokenTree hand_out() {
     const DraftRequest request = request_now();
     const TokenTree tree = drafted(request);

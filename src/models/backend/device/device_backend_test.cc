@@ -205,7 +205,7 @@ TEST(DeviceBackend, EveryLaunchCanBeCompared) {
   }
 }
 
-// The bytes of a launch's arguments depend on their numbers alone.
+// The bytes of a launch's arguments depend only on their numbers.
 TEST(Launcher, PaddingIsCleared) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
   EmulatedDevice device({});

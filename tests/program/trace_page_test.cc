@@ -133,11 +133,12 @@ const std::string kKeySteps = R"(
 TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
   const std::string page = (folder_ / "trace.html").string(), out = (folder_ / "json").string();
   const std::string models = OUTRIDER_SOURCE_DIR "/models/";
-  const std::string line = OUTRIDER_PROGRAM " generate " + models +
-                           "outrider-small -p 'Once upon a time' --max-tokens 40 --temperature 0.8 --seed 3 "
-                           "--top-p 0.8 --json --show-tree --trace " +
-                           page + " --speculative draft_target,expansion=[2,2],speculative_model=" + models +
-                           "outrider-draft >" + out;
+  const std::string line =
+      OUTRIDER_PROGRAM " generate " + models +
+      "outrider-small -p 'Once upon a time' --max-tokens 40 --temperature 0.8 --seed 3 "
+      "--top-p 0.8 --json --show-tree --trace " +
+      page + " --speculative draft_target,policy=fixed,expansion=[2,2],speculative_model=" + models +
+      "outrider-draft >" + out;
   ASSERT_EQ(std::system(line.c_str()), 0);
   const Json trace = Json::parse(contents(out))["trace"];
   EXPECT_NE(opened(contents(page)).find("<rect"), std::string::npos) << "drawn under its own policy";

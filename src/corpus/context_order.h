@@ -19,8 +19,9 @@ namespace outrider {
 // Error: more places than 32 bits count.
 Result<std::vector<uint32_t>> count_places(const TokenText& text);
 
-// The bytes that sort_places() may take for each thread, beside 36 for each place after the commonest token.
-constexpr int64_t kSortBytes = int64_t{64} << 20;
+// The places that each thread of sort_places() sorts at once, or all after the commonest token where they are
+// more. A place takes 20 bytes of memory, and one after that token 52.
+constexpr int64_t kPlacesAtOnce = int64_t{16} << 20;
 
 // Hands on all places in their order, in parts. `firsts` is what count_places() says.
 Status sort_places(const TokenText& text, std::span<const uint32_t> firsts, int threads,

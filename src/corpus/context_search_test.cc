@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "corpus/context_order.h"
@@ -95,6 +98,57 @@ TEST(ContextSearch, FindsEveryOccurrenceOfEveryEnd) {
     ASSERT_NE(corpus, nullptr);
     for (int i = 0; i < 20; ++i) {
       expect_all_found(documents, *corpus, random_context(random, documents, letters));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Tokens before a place, the nearest first.
+Tokens context_of(const TokenText& text, uint32_t place) {
+  Tokens context;
+  for (int64_t i = 1; i <= kContextDepth; ++i) context.push_back(text[place - i]);
+  return context;
+}
+
+void expect_in_order(const TokenText& text, const std::vector<uint32_t>& places) {
+  for (size_t i = 1; i < places.size(); ++i) {
+    const Tokens before = context_of(text, places[i - 1]), after = context_of(text, places[i]);
+    ASSERT_LE(before, after) << i;
+    // Where text beyond the sorted depth is equal as well, positions decide.
+    const auto further = [&](uint32_t place) { return context_of(text, place - kContextDepth); };
+    const bool is_equal = before == after && further(places[i - 1]) == further(places[i]);
+    ASSERT_TRUE(!is_equal || places[i - 1] < places[i]) << i;
+  }
+}
+
+// Documents of 12,000 tokens reach all ways of sorting: by bytes of keys, by comparisons, key after key, and
+// by whole contexts.
+TEST(ContextOrder, LongRunsAreInOrder) {
+  std::mt19937 random(5);
+  for (const TokenId separator : {9, 70'000}) {
+    for (const unsigned letters : {1u, 2u, 3u, 8u}) {
+      SCOPED_TRACE(std::to_string(separator) + " " + std::to_string(letters));
+      TokenDocuments documents(2);
+      for (Tokens& document : documents) {
+        for (int i = 0; i < 12'000; ++i)
+          document.push_back(separator - 1 -
+                             static_cast<TokenId>(random() % 4000 == 0 ? 4 : random() % letters));
+        // A copy of the first half, so that whole contexts are equal.
+        document.insert(document.end(), document.begin(), document.begin() + 6'000);
+      }
+      std::vector<std::byte> bytes;
+      const TokenText text = token_text(documents, separator, bytes);
+      const auto firsts = count_places(text);
+      ASSERT_TRUE(firsts.ok());
+      std::vector<uint32_t> places;
+      const Status sorted = sort_places(text, *firsts, 2, [&](std::span<const uint32_t> part) {
+        places.insert(places.end(), part.begin(), part.end());
+        return Status();
+      });
+      ASSERT_TRUE(sorted.ok());
+      ASSERT_EQ(places.size(), 2 * 17'999u);
+      ASSERT_EQ(std::set(places.begin(), places.end()).size(), places.size());
+      expect_in_order(text, places);
       if (HasFatalFailure()) return;
     }
   }

@@ -82,10 +82,10 @@ bool GuessedVerdicts::take(const DraftRequest& request, bool is_continued, Token
 void GuessedVerdicts::learn(const Outlook& outlook, std::span<const TokenId> added) {
   estimates_.learn(outlook.tree, added);
   const int end = end_of(outlook.tree, added);
-  for (const Guess& guess : outlook.guesses) {
-    if (guess.ending.node == end)
-      (guess.is_leaf ? leaf_rate_ : inner_rate_).learn(std::ranges::equal(guess.tokens, added));
-  }
+  const auto guess = std::ranges::find(outlook.guesses, end, &Guess::ending);
+  if (guess == outlook.guesses.end()) return;
+  HitRate& rate = has_children(outlook.tree, end) ? inner_rate_ : leaf_rate_;
+  rate.learn(std::ranges::equal(guess->tokens, added));
 }
 
 // Whether the tree of a request may answer another one with the same text. Estimates and prices change with
@@ -148,10 +148,6 @@ std::vector<GuessedVerdicts::Ending> GuessedVerdicts::endings_of(const TokenTree
   return endings;
 }
 
-double GuessedVerdicts::chance(const Outlook& outlook, const Ending& ending) const {
-  return ending.probability * (has_children(outlook.tree, ending.node) ? inner_rate_ : leaf_rate_).value();
-}
-
 // Takes the next ending of each sequence. Returns by how much it becomes more probable that the next requests
 // of all sequences are answered at once, because a draft takes as long for some of them as for all.
 double GuessedVerdicts::plan_round() {
@@ -160,7 +156,9 @@ double GuessedVerdicts::plan_round() {
   for (auto& [sequence, outlook] : outlooks_) {
     before *= outlook.covered;
     if (!outlook.endings.empty()) {
-      outlook.covered += chance(outlook, outlook.endings.back());
+      const Ending& ending = outlook.endings.back();
+      const HitRate& rate = has_children(outlook.tree, ending.node) ? inner_rate_ : leaf_rate_;
+      outlook.covered += ending.probability * rate.value();
       round_.push_back(&outlook);
     }
     after *= outlook.covered;
@@ -196,28 +194,27 @@ bool GuessedVerdicts::add_tokens() {
   for (size_t i = 0; i < count; ++i) {
     Outlook& outlook = *round_[i];
     Guess& guess = drafts_[i];
-    guess.ending = outlook.endings.back();
+    guess.ending = outlook.endings.back().node;
     outlook.endings.pop_back();
-    guess.tokens = path_to(outlook.tree, guess.ending.node);
-    guess.is_leaf = !has_children(outlook.tree, guess.ending.node);
+    guess.tokens = path_to(outlook.tree, guess.ending);
     texts_[i].assign(outlook.request.tokens.begin(),
                      outlook.request.tokens.begin() + static_cast<ptrdiff_t>(outlook.length));
     texts_[i].insert(texts_[i].end(), guess.tokens.begin(), guess.tokens.end());
     allowed_[i].assign(static_cast<size_t>(vocab_size_ + 63) / 64, ~uint64_t{0});
     for (int node = 1; node < outlook.tree.size(); ++node) {
       const auto token = static_cast<size_t>(outlook.tree.token(node));
-      if (outlook.tree.parent(node) == guess.ending.node)
-        allowed_[i][token / 64] &= ~(uint64_t{1} << token % 64);
+      if (outlook.tree.parent(node) == guess.ending) allowed_[i][token / 64] &= ~(uint64_t{1} << token % 64);
     }
     DraftRequest request = outlook.request;
     request.tokens = texts_[i];
-    if (compares_distributions(request.acceptance))
-      request.acceptance = AcceptanceRule::kTypical;  // no draws
+    // Rules that compare distributions draw from them; the others take the likeliest token.
+    if (compares_distributions(request.acceptance)) request.acceptance = AcceptanceRule::kTypical;
     request.max_draft_len = request.max_nodes = request.max_children = 1;
     request.rate = request.row_ms = 0.0;
     request.estimates = nullptr;
     request.wants_probabilities = false;
-    request.constraint = guess.is_leaf ? nullptr : &constraints.emplace_back(allowed_[i]);
+    request.constraint =
+        has_children(outlook.tree, guess.ending) ? &constraints.emplace_back(allowed_[i]) : nullptr;
     request.constraint_state = 0;
     requests_.push_back(request);
     trees_[i].reset(texts_[i].back());

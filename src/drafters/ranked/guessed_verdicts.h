@@ -46,8 +46,7 @@ class GuessedVerdicts {
     double probability = 0;
   };
   struct Guess {
-    Ending ending;
-    bool is_leaf = false;
+    int ending = 0;                    // a node
     std::vector<TokenId> tokens = {};  // after the text of the request
     TokenTree tree = TokenTree();
   };
@@ -69,7 +68,6 @@ class GuessedVerdicts {
   };
 
   std::vector<Ending> endings_of(const TokenTree& tree) const;
-  double chance(const Outlook& outlook, const Ending& ending) const;
   double plan_round();
   bool is_in_time(double gain) const;
   bool add_tokens();

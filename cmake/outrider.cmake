@@ -22,6 +22,8 @@ set(OUTRIDER_NO_PATHS $<$<CONFIG:Release>:-fmacro-prefix-map=${PROJECT_SOURCE_DI
 # clang takes half the time without optimization, which sanitized tests want only where they compute. These folders and
 # their tests wait for networks, files and terminals.
 set(OUTRIDER_WAITS asio web platform hub server cli serving)
+# These tests take less time to run so than they save, and what they test is optimized.
+set(OUTRIDER_QUICK_TESTS base config open speculation tokenizer)
 # Folders that compute nothing for a token are compiled for size, in two thirds of the time.
 set(OUTRIDER_SMALL asio chat_template cli config hub open remote server server_api)
 set(OUTRIDER_SANITIZED 0)
@@ -115,7 +117,7 @@ function(outrider_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Compiling tests takes most of a build; what they test is compiled as it ships. Long suites want fast tests, too.
-  if(tested IN_LIST OUTRIDER_WAITS)
+  if(tested IN_LIST OUTRIDER_WAITS OR tested IN_LIST OUTRIDER_QUICK_TESTS)
     target_compile_options(${name} PRIVATE ${OUTRIDER_FAST_TO_COMPILE})
   endif()
   if(ARG_LABEL STREQUAL slow)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of `outrider` over a file of prompts, for never_slower.py and tree_tables.py."""
+"""Runs of `outrider` over a file of prompts, for the scripts beside it."""
 
 import argparse
 import json

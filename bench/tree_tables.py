@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures draft trees: SpecInfer's Tables 1 and 2, the two lossless rules side by side, and merged trees.
+"""Measures draft trees: SpecInfer's Tables 1 and 2, and the two lossless rules side by side.
 
-Runs `outrider doctor` and `outrider bench` and prints the four tables as Markdown. Acceptance lengths (tokens per target
+Runs `outrider doctor` and `outrider bench` and prints the three tables as Markdown. Acceptance lengths (tokens per target
 pass, bonus token included) do not depend on the machine.
 """
 
@@ -11,7 +11,6 @@ from outrider_runs import prompt_arguments, run
 WIDTHS = (1, 2, 3, 4, 5)
 RULE_SHAPES = ("max_draft_len=4", "expansion=[2,1,1,1]", "expansion=[3,1,1,1]", "expansion=[4,1,1,1]", "expansion=[3,3]",
                "expansion=[4,2,1]")
-MERGED = ("ngram", "suffix", "draft_target", "combine=[ngram,draft_target]", "combine=[suffix,draft_target]")
 
 
 def length(args, speculative, temperature, rule="coupled"):
@@ -46,12 +45,6 @@ def main():
         rejection = length(args, f"draft_target,{shape}", 1, "rejection")
         rows.append((f"`{shape}`", coupled, rejection, coupled / rejection))
     table("Tokens per step at temperature 1", ("tree", "coupled", "rejection", "ratio"), rows)
-
-    rows = []
-    for method in MERGED:
-        budget = "max_draft_len=6,tree=dynamic,max_total_draft_tokens={}"
-        rows.append((f"`{method}`", *(length(args, f"{method},{budget.format(n)}", 0) for n in (8, 12, 16))))
-    table("Tokens per step, greedy, dynamic trees of equal budgets", ("drafters", "8 nodes", "12", "16"), rows)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,16 @@ TEST_F(ProgramTest, ADirectoryNamesItsMethod) {
   expect_refused(common + "--speculative medusa", 2, "found none beside it");
 }
 
+TEST_F(ProgramTest, DraftsThatRanksMadeAheadAreCounted) {
+  const std::string common =
+      "generate builtin -p 'Once upon a time' --max-tokens 60 --ignore-eos --json "
+      "--draft-ranks 1 --speculative draft_target,policy=fixed --draft-ahead ";
+  const Json on = run_json(common + "on"), off = run_json(common + "off");
+  EXPECT_EQ(on["text"], off["text"]);
+  EXPECT_GT(on["speculation"]["foreseen_drafts"], 0);
+  EXPECT_EQ(off["speculation"]["foreseen_drafts"], 0);
+}
+
 TEST_F(ProgramTest, ACorpusGivesDraftsAndNoOtherText) {
   const std::string common = "generate " + kModel + " -p 'hello world' --max-tokens 40 --ignore-eos --json ";
   const Json plain = run_json(common + "--speculative none");

@@ -113,6 +113,7 @@ Status run_generate(const Settings& settings) {
   if (settings.json) {
     auto json = completion_json(engine->info(), request.prompt, timed);
     if (!settings.generate.prediction.empty()) add_prediction(timed.completion, json);
+    json["speculation"]["foreseen_drafts"] = engine->status().foreseen_drafts;
     json["drafters"] = drafters_json(drafter_lines(files.search));
     json["vocabularies"] =
         vocabularies_json(vocabulary, vocabulary ? vocabulary->share_of_text(timed.completion.tokens) : 1.0);

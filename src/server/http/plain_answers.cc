@@ -53,6 +53,7 @@ void add_speculation(JsonWriter& out, const EngineStatus& engine) {
       .member("drafted_per_position", stats.drafted_per_position)
       .member("accepted_per_position", stats.accepted_per_position)
       .member("draft_failures", stats.draft_failures)
+      .member("foreseen_drafts", engine.foreseen_drafts)
       .member("draft_ms", stats.draft_ms)
       .member("verify_ms", stats.verify_ms)
       .member("speedup", engine.speedup)

@@ -70,6 +70,9 @@ void add_speculation(MetricsText& text, const EngineStatus& engine) {
                stats.verify_ms / 1e3);
   text.counter("outrider:draft_failures", "Calls of the drafter that failed; decoded plainly instead.",
                real(stats.draft_failures));
+  text.counter("outrider:foreseen_drafts",
+               "Drafts that ranks had made while the target verified, before they were asked for.",
+               real(engine.foreseen_drafts));
   text.gauge("outrider:speculation_speedup_ratio",
              "Tokens per second against plain decoding, of late; 0: not known.", engine.speedup);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/counter_rng.h"
+#include "base/sanitized.h"
 #include "device/emulated_device.h"
 #include "drafters/device_trees.h"
 #include "speculation/tree/tree_choices.h"
@@ -19,7 +20,7 @@ namespace outrider {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr int kTrees = 10'000;
+constexpr int kTrees = repetitions(10'000);
 constexpr int kPosition = 9;  // of the first pending token
 constexpr int kMask = 5;
 

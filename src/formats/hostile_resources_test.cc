@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/quote.h"
+#include "base/sanitized.h"
 #include "formats/gguf/gguf_tokenizer.h"
 #include "formats/gguf/test_gguf.h"
 #include "formats/hf/hf_config.h"
@@ -21,16 +22,6 @@ namespace outrider {
 namespace {
 
 using namespace testing_gguf;  // NOLINT: helpers of this test
-
-// A sanitizer's memory and time hide the program's own use. g++ names a sanitizer by a macro, clang by a
-// feature.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMeasures = false;
-#elif defined(__has_feature)
-constexpr bool kMeasures = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
-#else
-constexpr bool kMeasures = true;
-#endif
 
 constexpr size_t kMiB = 1 << 20;
 
@@ -52,7 +43,7 @@ void expect_frugal(const std::string& name, const std::string& bytes, const std:
   const std::clock_t start = std::clock();  // processor time, because other programs may be busy
   parse();
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  if (!kMeasures) return;
+  if (kIsSanitized) return;  // its memory and time hide the program's own use
   const size_t peak = status_bytes("VmHWM");
   EXPECT_LE(peak > before ? peak - before : 0, 2 * bytes.size() + 64 * kMiB);
   EXPECT_LT(seconds, 1.0);

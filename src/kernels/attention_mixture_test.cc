@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/sanitized.h"
 #include "kernels/attention_test_data.h"
 
 namespace outrider {
@@ -158,6 +159,7 @@ TEST(AttentionMixture, RowsAreAsIfAlone) {
          {std::array<int64_t, 3>{8, 2, 32}, std::array<int64_t, 3>{3, 3, 64},
           std::array<int64_t, 3>{6, 2, 40}}) {
       for (const int32_t committed : {1, 31, 50, 64, 100}) {
+        if (kIsSanitized && committed != 31 && committed != 64) continue;
         const int64_t window = turn % 3 == 2 ? 37 : 0;
         const float softcap = turn % 2 == 1 ? 0.7F : 0.0F;
         AttentionTestShape shape = {heads, kv_heads, head_dim, kPages[turn % 3], window, type, {}, softcap};

@@ -10,12 +10,12 @@ namespace {
 
 TEST(DeviceSteps, RandomRequestsOneAfterTheOther) {
   OUTRIDER_REQUIRE_DEVICE();
-  expect_same_engines({.batch = 1}, 8, 10, 10);
+  expect_same_engines({.batch = 1}, 8, 6, 10);
 }
 
 TEST(DeviceSteps, RandomRequestsInBatches) {
   OUTRIDER_REQUIRE_DEVICE();
-  expect_same_engines({.batch = 3}, 8, 10, 12);
+  expect_same_engines({.batch = 3}, 8, 6, 12);
   expect_same_engines({.batch = 5, .page_size = 1}, 16, 6, 12);
   expect_same_engines({.batch = 2}, 2, 6, 8);
 }

@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "base/sanitized.h"
 #include "config/methods.h"
 #include "config/speculative_config.h"
 #include "open/files.h"
 #include "open/parts.h"
 #include "outrider/engine.h"
 #include "platform/machine_memory.h"
-#include "tests/support/sanitized.h"
 
 // AddressSanitizer keeps freed memory, which would count as memory of the next engine. The least limit would
 // rise from one try to the next.

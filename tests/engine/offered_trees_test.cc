@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "drafters/registry.h"
 #include "tests/lossless/hash_run.h"
 
@@ -134,7 +135,7 @@ EngineSetup random_setup(uint32_t seed) {
 }
 
 TEST(OfferedTrees, GiveTheTextOfPlainDecoding) {
-  for (uint32_t seed = 1; seed <= 300; ++seed) {
+  for (uint32_t seed = 1; seed <= static_cast<uint32_t>(repetitions(300)); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Offers offers(random_setup(seed), seed);
     std::mt19937 random(seed);

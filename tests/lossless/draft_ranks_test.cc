@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "config/methods.h"
 #include "drafters/ranked/draft_worker.h"
 #include "models/backend/device/make_backends.h"
@@ -17,7 +18,6 @@
 #include "outrider/engine.h"
 #include "ranks/mortal_rank.h"
 #include "ranks/thread_ranks.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/toy_constraint.h"
 
 namespace outrider::draft_ranks_test {

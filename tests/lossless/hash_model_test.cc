@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "drafters/registry.h"
 #include "speculation/acceptance/thinking_phase.h"
 #include "speculation/tree/tree_policy.h"
@@ -21,7 +22,7 @@ TEST(HashModel, EveryRequestGetsWhatPlainDecodingGives) {
   const auto rows = covering_array<3>(kHashLevels);
   std::cout << rows.size() << " configurations\n";
   uint32_t seed = 1;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < repetitions(3); ++round) {
     for (const HashConfiguration& row : rows) {
       run_on_hash_model(row, seed++);
       if (HasFatalFailure()) return;

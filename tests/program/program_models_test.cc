@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "base/sanitized.h"
 #include "draft_heads/fake_head.h"
 #include "draft_heads/recurrent_test_data.h"
 #include "tests/program/program_fixture.h"
 #include "tests/support/fake_hub.h"
-#include "tests/support/sanitized.h"
 
 namespace outrider {
 namespace {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/sanitized.h"
 #include "base/utf8.h"
 #include "base/white_space.h"
 #include "server/api/answers/test_model.h"
@@ -212,7 +213,7 @@ TEST(RandomOutput, IsJsonAndTheSameInStreamsOnEveryRoute) {
   for (const FormCase& one : kFormCases) {
     const TestServedModel model(std::string(kShowsTools) + "{# " + one.chat_template + " </think> #}");
     for (const SpokenRoute& route : spoken_routes()) {
-      for (int run = 0; run < 25; ++run) {
+      for (int run = 0; run < repetitions(25); ++run) {
         const std::string text = random_text(random, one.answer);
         const Read whole = spoken(model, route, text, 0);
         const Read stream = spoken(model, route, text, 1 + random() % 9);

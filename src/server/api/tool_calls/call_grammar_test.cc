@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "base/sanitized.h"
 #include "base/white_space.h"
 #include "grammar/byte_automaton.h"
 #include "grammar/test_grammars.h"
@@ -106,7 +107,7 @@ TEST(CallGrammar, AllItsTextsAreReadAsCallsOfTheSchema) {
   for (const FormCase& one : kFormCases) {
     if (is_harmony(one)) continue;
     const SharedGrammar grammar = grammar_of(form_of(one), tools);
-    for (int run = 0; run < 100; ++run) {
+    for (int run = 0; run < repetitions(100); ++run) {
       const std::string text = random_text_of(grammar, random);
       OutputParser parser(parts_of(one.chat_template), shared);
       MessageDelta all;

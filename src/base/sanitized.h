@@ -12,4 +12,7 @@ inline constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_f
 inline constexpr bool kIsSanitized = false;
 #endif
 
+// A random test under a sanitizer runs a tenth of its times: a sanitizer looks for mistakes of every run.
+constexpr int repetitions(int times) { return kIsSanitized ? (times + 9) / 10 : times; }
+
 }  // namespace outrider

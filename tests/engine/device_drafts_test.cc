@@ -22,7 +22,7 @@ TEST(DeviceSteps, ChainsOfADraftModel) {
   run({.batch = 5, .page_size = 1}, chains_of("qwen2", 1), 16, 2);
   run({.batch = 2}, chains_of("llama_tied", 6), 3, 2);
   run({.batch = 3, .preempt_every = 5}, chains_of("llama", 2), 8, 3);
-  run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 3);
+  run({.batch = 4, .page_size = 4, .kv_pages = 40}, chains_of("llama", 4), 8, 6);
   run({.batch = 2, .page_size = 1, .longest_prompt = 94}, chains_of("llama", 3), 8, 1);
 }
 
@@ -222,7 +222,7 @@ TEST(DeviceSteps, DraftsOfBlocks) {
     options.max_draft_len = 4;
     const auto run = [](EngineCase one, const SpeculativeOptions& speculation) {
       one.speculation = speculation;
-      EXPECT_GT(expect_same_engines(one, 8, 1, 8), 0);
+      EXPECT_GT(expect_same_engines(one, 8, 1, 12), 0);
     };
     run({.batch = 1}, options);
     run({.batch = 3, .page_size = 4}, with_tree(options, 3, 9));

@@ -127,7 +127,7 @@ function(outrider_test name)
   endif()
   set(properties LABELS ${ARG_LABEL})
   # Programs that run side by side keep to a processor each: engines that share processors wait for each other.
-  if(NOT ARG_LABEL STREQUAL slow)
+  if(NOT ARG_LABEL MATCHES "^(slow|trainer)$")
     list(APPEND properties PROCESSOR_AFFINITY ON)
   endif()
   if(ARG_SHARDS)

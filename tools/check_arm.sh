@@ -27,5 +27,6 @@ if [ $# -gt 0 ]; then
 else
   run platform_test --gtest_filter='Cpu*'
   run lossless_test --gtest_filter='Lossless.ASmallModelOnEveryTable'
+  run kernels_long_test
   run kernels_test
 fi

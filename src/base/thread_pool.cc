@@ -15,6 +15,7 @@ namespace {
 // This takes 50 to 200 us on current machines: longer than the gap between two kernels, too short to be
 // noticed.
 constexpr int kSpins = 4000;
+constexpr int kSpinsPerYield = 64;
 
 // A wait longer than this, and longer than the caller's own work, is no imbalance: a worker lost its
 // processor in the middle of a share.
@@ -29,6 +30,15 @@ inline void pause_cpu() {
 #elif defined(__aarch64__)
   asm volatile("isb");  // "yield" takes no time on most processors
 #endif
+}
+
+// A waiting thread leaves its processor to any other that could run there, such as another process.
+inline void pause_or_yield(int spins) {
+  if (spins % kSpinsPerYield == kSpinsPerYield - 1) {
+    std::this_thread::yield();
+  } else {
+    pause_cpu();
+  }
 }
 
 }  // namespace
@@ -114,7 +124,7 @@ void ThreadPool::wait_for_workers(Clock::time_point start) {
   const Clock::time_point waiting = Clock::now();
   for (int spins = 0; spins < kSpins; ++spins) {
     if (done()) break;
-    pause_cpu();
+    pause_or_yield(spins);
   }
   while (!done()) std::this_thread::yield();
   const Clock::time_point end = Clock::now();
@@ -126,7 +136,7 @@ void ThreadPool::wait_for_workers(Clock::time_point start) {
 void ThreadPool::work(int worker) {
   uint64_t seen = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
-    for (int spins = 0; current().job() == seen && spins < kSpins; ++spins) pause_cpu();
+    for (int spins = 0; current().job() == seen && spins < kSpins; ++spins) pause_or_yield(spins);
     if (current().job() == seen) {
       std::unique_lock lock(mutex_);
       parked_.fetch_add(1);

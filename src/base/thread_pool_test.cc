@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
+#include <thread>
 
 namespace outrider {
 namespace {
@@ -145,6 +147,41 @@ TEST(ThreadPool, WakesParkedWorkers) {
     pool.run([&](Worker) { ++calls; });
     EXPECT_EQ(calls, 3);
   }
+}
+
+// Processor time of this process, in seconds.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Processor time of short jobs with work of the caller between them, all on one processor.
+double seconds_on_one_cpu(int threads) {
+  double seconds = 0;
+  std::thread([&] {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
+    ThreadPool pool(threads);
+    const double start = cpu_seconds();
+    for (int job = 0; job < 20000; ++job) {
+      std::atomic<int> work = 0;
+      while (work < 2000) ++work;
+      pool.run(2, [&](Worker) {});
+    }
+    seconds = cpu_seconds() - start;
+  }).join();
+  return seconds;
+}
+
+// A worker that waits for a job takes next to no time from the thread that brings it; pausing only would
+// double it.
+TEST(ThreadPool, WaitingWorkersLeaveTheirProcessor) {
+  const double one = seconds_on_one_cpu(1);
+  const double two = seconds_on_one_cpu(2);
+  EXPECT_LT(two, 1.5 * one);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs a build into a new folder and builds the examples against it, with find_package and with pkg-config; the
-# library shows its API and nothing else. Usage: tools/check_install.sh BUILD-DIR
+# library shows its API and nothing else. A program that is too large for the wheel (tools/check_wheel.sh) is found here,
+# because every change runs this. Usage: tools/check_install.sh BUILD-DIR
 set -euo pipefail
 build=$(realpath "$1")
 source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
@@ -15,6 +16,11 @@ library=$(find "$prefix" -name liboutrider.so)
 strange=$(nm -DC --defined-only "$library" | awk '$2 != "A" { $1 = $2 = ""; print }' |
   grep -vE '^ +(outrider_|outrider::|typeinfo (name )?for outrider::|vtable for outrider::)' || true)
 [ -z "$strange" ] || { echo "check_install: expected only the API among the symbols, found: $strange" >&2; exit 1; }
+
+# The wheel has the engine twice, in this program and in its module.
+strip -o "$folder/stripped" "$prefix/bin/outrider"
+bytes=$(gzip -c "$folder/stripped" | wc -c)
+[ "$bytes" -le 8835000 ] || { echo "check_install: expected 8,835,000 bytes of a packed outrider at most, found $bytes" >&2; exit 1; }
 
 cmake -S "$source/examples" -B "$folder/examples" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 ninja -C "$folder/examples" --quiet

@@ -210,8 +210,8 @@ struct Avx2 {
     const __m256i small = _mm256_sub_epi32(_mm256_castps_si256(add(bounded, all(0x1p14F))), units);
     const __m256 is_small = _mm256_cmp_ps(bounded, all(0x1p-6F), _CMP_LT_OQ);
     const __m256i number = _mm256_blendv_epi8(normal, small, _mm256_castps_si256(is_small));
-    const __m256 is_odd = _mm256_cmp_ps(magnitude, all(__builtin_huge_valf()), _CMP_NLT_UQ);
-    const __m256i code = _mm256_blendv_epi8(number, all_ints(0x7F), _mm256_castps_si256(is_odd));
+    const __m256 is_not_finite = _mm256_cmp_ps(magnitude, all(__builtin_huge_valf()), _CMP_NLT_UQ);
+    const __m256i code = _mm256_blendv_epi8(number, all_ints(0x7F), _mm256_castps_si256(is_not_finite));
     const __m256i sign = _mm256_slli_epi32(_mm256_srai_epi32(_mm256_castps_si256(v), 31), 7);
     store_bytes(reinterpret_cast<int8_t*>(p), _mm256_or_si256(code, sign));
   }

@@ -196,9 +196,9 @@ struct Avx512 {
     // Multiples of 2^-9, which the sum rounds to.
     const __m512i small = _mm512_sub_epi32(_mm512_castps_si512(add(bounded, all(0x1p14F))), units);
     const __mmask16 is_small = _mm512_cmp_ps_mask(bounded, all(0x1p-6F), _CMP_LT_OQ);
-    const __mmask16 is_odd = _mm512_cmp_ps_mask(magnitude, all(__builtin_huge_valf()), _CMP_NLT_UQ);
+    const __mmask16 is_not_finite = _mm512_cmp_ps_mask(magnitude, all(__builtin_huge_valf()), _CMP_NLT_UQ);
     const __m512i number = _mm512_mask_mov_epi32(normal, is_small, small);
-    const __m512i code = _mm512_mask_mov_epi32(number, is_odd, all_ints(0x7F));
+    const __m512i code = _mm512_mask_mov_epi32(number, is_not_finite, all_ints(0x7F));
     const __m512i sign = _mm512_slli_epi32(_mm512_srai_epi32(_mm512_castps_si512(v), 31), 7);
     store_bytes(reinterpret_cast<int8_t*>(p), _mm512_or_si512(code, sign));
   }

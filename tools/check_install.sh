@@ -17,7 +17,7 @@ strange=$(nm -DC --defined-only "$library" | awk '$2 != "A" { $1 = $2 = ""; prin
   grep -vE '^ +(outrider_|outrider::|typeinfo (name )?for outrider::|vtable for outrider::)' || true)
 [ -z "$strange" ] || { echo "check_install: expected only the API among the symbols, found: $strange" >&2; exit 1; }
 
-# The wheel has the engine twice, in this program and in its module.
+# The wheel has the engine twice, in this program and in its module: with that many bytes here it has its 18 MiB.
 strip -o "$folder/stripped" "$prefix/bin/outrider"
 bytes=$(gzip -c "$folder/stripped" | wc -c)
 [ "$bytes" -le 8835000 ] || { echo "check_install: expected 8,835,000 bytes of a packed outrider at most, found $bytes" >&2; exit 1; }

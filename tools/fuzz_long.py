@@ -95,6 +95,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=1 << 30, help="for all targets together")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once [the processors, %(default)s]")
     arguments = parser.parse_args()
+    if arguments.jobs < 1:
+        parser.error(f"expected at least one job, found {arguments.jobs}")
     built = sorted(path.name for path in (FOLDER / "bin").glob("fuzz_*"))
     for name in arguments.target:
         if name not in built:

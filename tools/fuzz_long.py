@@ -5,13 +5,14 @@
 The targets of the preset `fuzz` have no sanitizers, so that they run several times faster. The inputs
 that they find are kept in build/fuzz/corpus, and the sanitized target of the preset `asan`, if it was built, then runs
 each of them once. Executions are counted in build/fuzz/executions.json, so that a run which was interrupted goes on where it
-stopped.
+stopped. A file fuzz/TARGET.options, as OSS-Fuzz reads it, sets options of one target.
 
 Usage: fuzz_long.py [--executions N] [--seconds S] [--jobs N] [TARGET...]
 """
 
 import argparse
 import concurrent.futures
+import configparser
 import json
 import os
 import pathlib
@@ -24,7 +25,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "fuzz"
 KEPT = FOLDER / "executions.json"
-PIECE = 120  # seconds after which what was done is counted
+PIECE = 600  # seconds after which what was done is counted
+INTERRUPTED = 72  # libFuzzer's status after SIGINT
 
 
 class Failure(Exception):
@@ -37,19 +39,27 @@ def corpora(name):
     return [str(folder) for folder in (grown, given) if folder.is_dir()]
 
 
+def options_of(name):
+    """Returns the options of the target's own file, after the default that they replace."""
+    file = configparser.ConfigParser()
+    file.read(ROOT / "fuzz" / f"{name}.options", encoding="utf-8")
+    own = file["libfuzzer"] if file.has_section("libfuzzer") else {}
+    return [f"-{option}={value}" for option, value in {"max_len": "4096", **own}.items()]
+
+
 def fuzz(name, seconds, executions):
-    """Returns how many executions there were. Error: Failure, where one of them failed."""
+    """Returns how many executions there were, and whether an interrupt ended them. Error: Failure, where one failed."""
     # The schedule by entropy and the search for leaks take longer than most targets; the sanitized run has them.
     command = [FOLDER / "bin" / name, "-entropic=0", "-timeout=10", "-rss_limit_mb=3000", "-print_final_stats=1",
-               "-max_len=4096", f"-max_total_time={seconds}", f"-runs={executions}",
-               f"-artifact_prefix={FOLDER}/{name}-", *corpora(name)]
+               f"-max_total_time={seconds}", f"-runs={executions}", f"-artifact_prefix={FOLDER}/{name}-",
+               *options_of(name), *corpora(name)]
     with open(FOLDER / f"{name}.log", "w+", encoding="utf-8", errors="replace") as log:
         status = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=log).returncode
         log.seek(0)
         done = re.findall(r"^stat::number_of_executed_units: (\d+)", log.read(), re.MULTILINE)
-    if status or not done:
+    if status not in (0, INTERRUPTED) or not done:
         raise Failure(f"{name} failed ({status}): see {FOLDER}/{name}.log")
-    return int(done[-1])
+    return int(done[-1]), status == INTERRUPTED
 
 
 def sanitized(name):
@@ -57,35 +67,57 @@ def sanitized(name):
     program = ROOT / "build" / "asan" / "bin" / name
     if not program.exists():
         return "not built"
-    command = [program, "-runs=0", "-timeout=60", "-rss_limit_mb=4000", f"-artifact_prefix={FOLDER}/{name}-", *corpora(name)]
+    command = [program, "-runs=0", "-timeout=60", "-rss_limit_mb=4000", f"-artifact_prefix={FOLDER}/{name}-",
+               *options_of(name), *corpora(name)]
     with open(FOLDER / f"{name}.asan.log", "w", encoding="utf-8") as log:
         status = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=log).returncode
+    if status == INTERRUPTED:
+        return "interrupted"
     if status:
         raise Failure(f"{name} failed under sanitizers ({status}): see {FOLDER}/{name}.asan.log")
     return "passed"
 
 
-def run_target(name, arguments, counts, end, lock, failed):
-    """Prints the target's row of the table, or what failed; the other targets then end after the piece that they run."""
-    try:
-        print(fuzz_pieces(name, arguments, counts, end, lock, failed), flush=True)
-    except Failure as failure:
-        failed.set()
-        print(failure, file=sys.stderr, flush=True)
+class LongRun:
+    """Several targets, each until it had `executions` in all or until `seconds` have passed."""
 
+    def __init__(self, executions, seconds):
+        self.executions = executions
+        self.end = time.monotonic() + seconds
+        self.counts = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+        self.lock = threading.Lock()  # of the counts
+        self.stopped = threading.Event()  # the targets end after the piece that they run
+        self.failed = False
 
-def fuzz_pieces(name, arguments, counts, end, lock, failed):
-    """Returns the target's row of the table. Error: Failure."""
-    speed = 0
-    while (left := arguments.executions - counts.get(name, 0)) > 0 and time.monotonic() < end and not failed.is_set():
-        started = time.monotonic()
-        done = fuzz(name, max(1, min(PIECE, int(end - started))), left)
-        speed = done / (time.monotonic() - started)
-        with lock:
-            counts[name] = counts.get(name, 0) + done
-            KEPT.write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
-    state = sanitized(name) if speed and not failed.is_set() else "not run"
-    return f"{name:<26}{counts.get(name, 0):>14,}{speed:>10,.0f}  {state}"
+    def run(self, name):
+        """Prints the target's row of the table, or what failed."""
+        try:
+            print(self.row(name), flush=True)
+        except Failure as failure:
+            self.failed = True
+            self.stopped.set()
+            print(failure, file=sys.stderr, flush=True)
+
+    def row(self, name):
+        """Returns the target's row of the table. Error: Failure."""
+        speed = 0
+        while (left := self.executions - self.counts.get(name, 0)) > 0 and not self.is_over():
+            started = time.monotonic()
+            done, interrupted = fuzz(name, max(1, min(PIECE, int(self.end - started))), left)
+            speed = done / (time.monotonic() - started)
+            self.count(name, done)
+            if interrupted:
+                self.stopped.set()
+        state = sanitized(name) if speed and not self.stopped.is_set() else "not run"
+        return f"{name:<26}{self.counts.get(name, 0):>14,}{speed:>10,.0f}  {state}"
+
+    def is_over(self):
+        return self.stopped.is_set() or time.monotonic() >= self.end
+
+    def count(self, name, done):
+        with self.lock:
+            self.counts[name] = self.counts.get(name, 0) + done
+            KEPT.write_text(json.dumps(self.counts, indent=2) + "\n", encoding="utf-8")
 
 
 def main():
@@ -101,20 +133,16 @@ def main():
     for name in arguments.target:
         if name not in built:
             parser.error(f"no target {name!r} in {FOLDER}/bin")
-    counts = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    end = time.monotonic() + arguments.seconds
-    lock, failed = threading.Lock(), threading.Event()
+    run = LongRun(arguments.executions, arguments.seconds)
     print(f"{'target':<26}{'executions':>14}{'a second':>10}  inputs under sanitizers", flush=True)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        rows = [pool.submit(run_target, name, arguments, counts, end, lock, failed) for name in arguments.target or built]
         try:
-            for row in rows:
+            for row in [pool.submit(run.run, name) for name in arguments.target or built]:
                 row.result()
-        except BaseException:  # an interrupt, for example
-            failed.set()
-            raise
-    if failed.is_set():
-        sys.exit(1)
+        except KeyboardInterrupt:
+            run.stopped.set()
+            print("interrupted: the same command goes on from here", file=sys.stderr)
+    sys.exit(1 if run.failed else 130 if run.stopped.is_set() else 0)
 
 
 if __name__ == "__main__":

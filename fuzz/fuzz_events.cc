@@ -93,8 +93,7 @@ void answer(GenerationCall& call, std::string_view text, std::string_view length
 
 }  // namespace
 
-// The first four bytes are lengths of pieces, and the last byte says which API answers, and whether it
-// streams.
+// The first four bytes are lengths of pieces; the last byte chooses the API, and whether it streams.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size - 1);

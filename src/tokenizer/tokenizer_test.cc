@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <sstream>
 
@@ -72,7 +73,8 @@ TEST(Tokenizer, MergesByRank) {
   EXPECT_THAT(tokenizer->encode(""), ElementsAre());
 }
 
-// Words that come again are taken from those before.
+// A word that comes again is taken from the first time, until there are too many words to keep. A byte that
+// is no character ends a run of words, of which only long ones are kept.
 TEST(Tokenizer, LongTextsHaveTheTokensOfTheirWords) {
   TokenizerSpec spec = byte_level_spec();
   spec.split_patterns = {{.pattern = " "}};
@@ -80,11 +82,14 @@ TEST(Tokenizer, LongTextsHaveTheTokensOfTheirWords) {
   std::string text;
   std::vector<TokenId> expected;
   uint32_t state = 1;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 120'000; ++i) {
     std::string word;
     state = state * 1664525 + 1013904223;
-    for (uint32_t n = state >> 16; n > 0; n /= 4) word += "abc\xC3"[n % 4];
+    const bool is_common = i % 3 == 0;
+    for (uint32_t n = state >> (is_common ? 24 : 10); n > 0; n /= 4)
+      word += std::array{"a", "b", "c", "\xC3\xA9"}[n % 4];
     if (i % 50 == 0) word += std::string(state >> 28, 'a');  // also longer than what is kept
+    if (i % 10'007 == 0) word += '\xC3';
     for (const std::string& part : {word, std::string(" ")}) {
       const auto tokens = tokenizer->encode(part);
       expected.insert(expected.end(), tokens.begin(), tokens.end());

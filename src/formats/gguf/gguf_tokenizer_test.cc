@@ -102,6 +102,46 @@ TEST(GgufTokenizerTest, ByteLevelDetails) {
   EXPECT_TRUE(spec_of(file)->ignore_merges);
 }
 
+TEST(GgufTokenizerTest, UnigramDetails) {
+  File file = tiny_model();
+  file.key("tokenizer.ggml.model") = text("t5");
+  const auto plain = spec_of(file);
+  ASSERT_TRUE(plain.ok()) << plain.error().message;
+  EXPECT_EQ(plain->kind, TokenizerKind::kUnigram);
+  EXPECT_EQ(plain->scores[4], -2);
+  EXPECT_TRUE(plain->fuse_unknown);
+  EXPECT_TRUE(plain->add_eos);
+  EXPECT_FALSE(plain->add_space_prefix);
+  EXPECT_TRUE(plain->normalizer.empty());
+
+  file.key("tokenizer.ggml.remove_extra_whitespaces") = boolean(1);
+  const auto trimmed = spec_of(file);
+  ASSERT_EQ(trimmed->normalizer.size(), 2u);
+  EXPECT_EQ(trimmed->normalizer[0].kind, NormalizerKind::kTrim);
+  EXPECT_EQ(trimmed->normalizer[1].pattern, " {2,}");
+
+  file.key("tokenizer.ggml.treat_whitespace_as_suffix") = boolean(1);
+  expect_refused(spec_of(file), "spaces as suffixes are not supported");
+  file.key("tokenizer.ggml.precompiled_charsmap") = numbers<int8_t>(kI8, {1});
+  expect_refused(spec_of(file), "a precompiled normalizer is not supported");
+  file.key("tokenizer.ggml.scores") = numbers<float>(kF32, {0, 0});
+  expect_refused(spec_of(file), "tokenizer.ggml.scores must have one entry per token");
+}
+
+TEST(GgufTokenizerTest, MergesOfGemma4AreRanked) {
+  File file = tiny_model();
+  file.key("tokenizer.ggml.model") = text("gemma4");
+  expect_refused(spec_of(file), "tokenizer.ggml.merges is missing");
+  file.key("tokenizer.ggml.merges") = strings({"a b", "b a"});
+  const auto spec = spec_of(file);
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->kind, TokenizerKind::kSentencePiece);
+  EXPECT_TRUE(spec->add_bos);
+  EXPECT_TRUE(spec->fuse_unknown);
+  EXPECT_TRUE(spec->scores.empty());
+  EXPECT_EQ(spec->merges[1], std::pair(std::string("b"), std::string("a")));
+}
+
 TEST(GgufTokenizerTest, Attributes) {
   const auto spec = spec_of(tiny_model());
   ASSERT_TRUE(spec.ok());

@@ -111,6 +111,10 @@ TEST(JsonSchema, ReferencesAndParts) {
               "anyOf":[{"properties":{"b":{"const":1}},"required":["b"]},{"properties":{"c":{"enum":["x","y"]}}}]})",
        {R"({"a":3,"b":1})", R"({"a":4})", R"({"a":4,"c":"y"})"},
        {R"({"a":5})", R"({"a":3,"b":1,"c":"x"})", R"({"b":1})"}});
+  expect({R"({"allOf":[{"enum":["a",1,"b"]},{"enum":[1,"b","c"]}]})", {"1", R"("b")"}, {R"("a")", R"("c")"}});
+  expect({R"({"allOf":[{"type":"integer","multipleOf":4},{"multipleOf":6}],"minimum":0})",
+          {"0", "12", "144"},
+          {"4", "6", "10", "-12"}});
   expect({R"({"enum":[1,"a",null,[1,{"k":true}],"b"],"type":["string","array"]})",
           {R"("a")", R"("b")", R"([1, {"k": true}])"},
           {"1", "null", "[1]"}});

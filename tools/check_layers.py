@@ -30,7 +30,7 @@ RANKS = [
 ROOMS = {
     "chat_template": [{"jinja"}],
     "config": [{"foreign"}],
-    "cli": [{"reports", "serving"}, {"commands"}, {"program"}],
+    "cli": [{"reports", "serving"}, {"proof"}, {"commands"}, {"program"}],
     "device_kernels": [{"simt"}, {"products"}, {"rows"}, {"attention", "choice", "experts", "states"}, {"emulated"}],
     "draft_heads": [{"vocabulary"}, {"*"}],
     "drafters": [{"*"}, {"ranked"}, {"combined"}],

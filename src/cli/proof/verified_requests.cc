@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/verified_requests.h"
+#include "cli/proof/verified_requests.h"
 
 #include <fmt/format.h>
 

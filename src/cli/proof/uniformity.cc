@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/uniformity.h"
+#include "cli/proof/uniformity.h"
 
 #include <algorithm>
 #include <cmath>

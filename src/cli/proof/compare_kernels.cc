@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/compare_kernels.h"
+#include "cli/proof/compare_kernels.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/verified_requests.h"
 #include "cli/prompt_set.h"
+#include "cli/proof/verified_requests.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"

@@ -24,6 +24,7 @@ SUITES = {
     "asan": ["./dev", "sanitize", "asan"],
     "ubsan": ["./dev", "sanitize", "ubsan"],
     "fuzz": ["./dev", "fuzz", "60"],
+    "coverage": ["./dev", "coverage"],
     "tsan": ["./dev", "sanitize", "tsan"],
     "package": ["./dev", "package"],
     "python": ["./dev", "python"],

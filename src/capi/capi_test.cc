@@ -68,11 +68,15 @@ std::vector<int32_t> tokens_of(const CompletionHandle& completion) {
   return {tokens, tokens + count};
 }
 
-// The output of the C++ API, without speculation.
-Completion plain(double temperature) {
+Result<std::unique_ptr<Engine>> open_cpp() {
   EngineOptions options;
   options.model = kTestModel;
-  const auto engine = Engine::open(std::move(options));
+  return Engine::open(std::move(options));
+}
+
+// The output of the C++ API, without speculation.
+Completion plain(double temperature) {
+  const auto engine = open_cpp();
   Request request{.prompt = kTestPrompt, .max_tokens = 24, .ignore_eos = true};
   request.sampling.temperature = temperature;
   request.sampling.seed = 3;
@@ -127,6 +131,40 @@ TEST(CApi, CompletionsTellEverything) {
   EXPECT_EQ(accepted, statistics->accepted);
   const uint8_t* origins = outrider_completion_origins(copy.get(), &size);
   EXPECT_EQ(std::count(origins, origins + size, OUTRIDER_ORIGIN_ACCEPTED), accepted);
+}
+
+TEST(CApi, CompletionsHaveTheLogprobsOfThePrompt) {
+  const auto cpp = open_cpp();
+  Request request{.prompt = kTestPrompt, .max_tokens = 2};
+  request.prompt_logprobs = 0;
+  const auto expected = (*cpp)->generate(std::move(request));
+  ASSERT_TRUE(expected.ok());
+  const EngineHandle engine = open_c({});
+  const CompletionHandle completion = complete(engine, {{"max_tokens", "2"}, {"prompt_logprobs", "0"}});
+  size_t size = 0;
+  const float* logprobs = outrider_completion_prompt_logprobs(completion.get(), &size);
+  ASSERT_EQ(size, expected->prompt_logprobs.size());
+  ASSERT_GT(size, 0u);
+  for (size_t i = 0; i < size; ++i) EXPECT_EQ(logprobs[i], expected->prompt_logprobs[i].logprob);
+  outrider_completion_prompt_logprobs(complete(engine, kGreedy).get(), &size);
+  EXPECT_EQ(size, 0u);
+}
+
+TEST(CApi, EnginesAndNumbersHaveNames) {
+  const auto cpp = open_cpp();
+  const EngineHandle engine = open_c({});
+  EXPECT_EQ((*cpp)->info().model_path, outrider_engine_model(engine.get()));
+  EXPECT_EQ((*cpp)->info().kernels, outrider_engine_kernels(engine.get()));
+  EXPECT_EQ((*cpp)->info().context, outrider_engine_context(engine.get()));
+  EXPECT_EQ((*cpp)->info().vocab_size, outrider_engine_vocab_size(engine.get()));
+  EXPECT_STREQ(outrider_origin_name(OUTRIDER_ORIGIN_BONUS), "bonus");
+  EXPECT_STREQ(outrider_origin_name(OUTRIDER_ORIGIN_BONUS + 1), "");
+  EXPECT_STREQ(outrider_cause_name(1), "lost arg-max");
+  EXPECT_STRNE(outrider_cause_name(static_cast<int>(NodeCause::kOutsideVocabulary)), "");
+  EXPECT_STREQ(outrider_cause_name(static_cast<int>(NodeCause::kOutsideVocabulary) + 1), "");
+  EXPECT_STREQ(outrider_cause_name(-1), "");
+  EXPECT_EQ(outrider_api_version(), OUTRIDER_API_MAJOR * 1000 + OUTRIDER_API_MINOR);
+  EXPECT_EQ(std::string(outrider_version()).find_first_not_of("0123456789."), std::string::npos);
 }
 
 // Keeps everything that callbacks got.

@@ -6,10 +6,12 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kv/disk/kv_disk.h"
 #include "kv/disk/kv_disk_test_folder.h"
+#include "kv/disk/text_file.h"
 
 namespace outrider::kv_disk {
 namespace {
@@ -44,6 +46,7 @@ class StateProcess {
     disk_->release();
     return std::ssize(cache_.checkpoints().prefixes());
   }
+  KvCache& cache() { return cache_; }
   // Runs a text in chunks, and returns how many tokens were not computed.
   int32_t run(std::span<const TokenId> text, int32_t chunk) {
     while (disk_->restore(1, text, 0, kNoLimitMs)) {
@@ -132,6 +135,73 @@ TEST(KvDiskStates, FindsDamagedStates) {
     }
   }
   EXPECT_GT(damaged_states, 0);
+}
+
+TEST(TextFileStates, CarriesAStateToAnotherProcess) {
+  const Folder folder;
+  const fs::path file = folder.path() / "text";
+  StateProcess process(folder.path() / "pages");
+  process.run(count_up(27), 4);
+  const auto saved = save_text(process.cache(), count_up(27), 0, "hybrid", file);
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  EXPECT_EQ(saved->tokens, count_up(24));
+  EXPECT_EQ(saved->bytes,
+            static_cast<int64_t>(fs::file_size(file) + fs::file_size(file.string() + ".state")));
+  StateProcess other(folder.path() / "other");
+  const auto loaded = load_text(other.cache(), 0, "hybrid", file);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->tokens, saved->tokens);
+  EXPECT_EQ(loaded->bytes, saved->bytes);
+  EXPECT_EQ(other.run(count_up(40), 3), 24);
+}
+
+TEST(TextFileStates, RefusesDamagedAndForeignStates) {
+  const Folder folder;
+  const fs::path file = folder.path() / "text", state = folder.path() / "text.state";
+  StateProcess process(folder.path() / "pages");
+  process.run(count_up(16), 4);
+  ASSERT_TRUE(save_text(process.cache(), count_up(16), 0, "hybrid", file).ok());
+  const std::string shorter = contents(state);
+  process.run(count_up(27), 4);
+  ASSERT_TRUE(save_text(process.cache(), count_up(27), 0, "hybrid", file).ok());
+  const std::string whole = contents(state);
+  const auto loads = [&] {
+    StateProcess other(folder.path() / "other");
+    const bool is_loaded = load_text(other.cache(), 0, "hybrid", file).ok();
+    EXPECT_EQ(other.run(count_up(27), 4), is_loaded ? 24 : 0);
+    fs::remove_all(folder.path() / "other");
+    return is_loaded;
+  };
+  EXPECT_TRUE(loads());
+  overwrite(state, shorter);
+  EXPECT_FALSE(loads()) << "a state after fewer tokens";
+  overwrite(state, contents(file));
+  EXPECT_FALSE(loads()) << "no state";
+  for (size_t at = 0; at < whole.size(); at += 7) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 2);
+    overwrite(state, damaged);
+    EXPECT_FALSE(loads()) << "byte " << at;
+  }
+  fs::remove(state);
+  EXPECT_FALSE(loads()) << "missing";
+}
+
+TEST(TextFileStates, SaysThatAStateHasNoRoom) {
+  const Folder folder;
+  const fs::path file = folder.path() / "text";
+  StateProcess process(folder.path() / "pages");
+  process.run(count_up(27), 4);
+  ASSERT_TRUE(save_text(process.cache(), count_up(27), 0, "hybrid", file).ok());
+  StateProcess full(folder.path() / "other");
+  KvSequence other = full.cache().open({});
+  const auto staged = full.cache().stage(other, 60 * kPageSize);
+  ASSERT_TRUE(staged.ok());
+  const auto loaded = load_text(full.cache(), 0, "hybrid", file);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("room in the cache for 24 tokens and their state, found it for 16"),
+            std::string::npos)
+      << loaded.error().message;
 }
 
 }  // namespace

@@ -93,7 +93,11 @@ Result<TextFile> load_text(KvCache& cache, uint64_t scope, std::string_view iden
   KvSequence pages = cache.open_pages(tokens, scope);
   OUTRIDER_RETURN_IF_ERROR(adopt_pages(cache, file, path, pages));
   TextFile loaded{.tokens = {pages.tokens().begin(), pages.tokens().end()}, .bytes = bytes_of(path)};
-  if (!has_states(cache) || pages.tokens().empty()) return loaded;
+  if (!has_states(cache) || file.run().tokens.empty()) return loaded;
+  if (loaded.tokens.size() < file.run().tokens.size())
+    return input_error(path.string() + ": expected room in the cache for " +
+                       std::to_string(file.run().tokens.size()) + " tokens and their state, found it for " +
+                       std::to_string(loaded.tokens.size()));
   OUTRIDER_RETURN_IF_ERROR(load_state(cache, pages, identity, state_path(path)));
   loaded.bytes += bytes_of(state_path(path));
   return loaded;

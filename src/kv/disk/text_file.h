@@ -23,8 +23,9 @@ struct TextFile {
 // it. Errors: the file system's; kInput: the cache has none.
 Result<TextFile> save_text(KvCache& cache, std::span<const TokenId> tokens, uint64_t scope,
                            std::string_view identity, const std::filesystem::path& path);
-// Brings the pages back, as far as there is room for them, within that scope. Errors: the file system's;
-// kInput: a file that is damaged, or of another identity.
+// Brings the pages back within that scope, as far as there is room for them; with a state, all or none.
+// Errors: the file system's; kInput: a file that is damaged, or of another identity; no room for the text of
+// a state.
 Result<TextFile> load_text(KvCache& cache, uint64_t scope, std::string_view identity,
                            const std::filesystem::path& path);
 

@@ -144,5 +144,21 @@ TEST(Grammar, AgreesWithTheReferencePackages) {
   EXPECT_GE(lines, 300);
 }
 
+// All strings of up to seven of the letters, against the library's search.
+TEST(GrammarBuilder, TextWithoutAcceptsEveryOtherText) {
+  for (const char* word : {"a", "ab", "aa", "aab", "aba", "abab", "</a>", "aé"}) {
+    GrammarBuilder builder;
+    const SharedGrammar grammar = must(builder.build(builder.text_without(word)));
+    const std::vector<std::string> letters = {"a", "b", "<", "/", ">", "é"};
+    std::vector<std::string> texts = {""};
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const bool has_word = texts[i].find(word) != std::string::npos;
+      ASSERT_EQ(accepts(grammar, texts[i]), !has_word) << word << " in " << texts[i];
+      if (has_word || texts.size() > 4000) continue;
+      for (const std::string& letter : letters) texts.push_back(texts[i] + letter);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace outrider

@@ -359,6 +359,28 @@ TEST(Gpt2Files, AreReadWithTheirConfiguration) {
   EXPECT_EQ((*tokenizer)->decode({{2, 5, 6}}), "ab ab");
 }
 
+TEST(Gpt2Files, AreReadFromADirectory) {
+  const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / "outrider_gpt2_files";
+  std::filesystem::remove_all(directory);
+  EXPECT_FALSE(read_gpt2_files(directory).ok());
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory / "vocab.json") << kGpt2Vocabulary;
+  const auto without_merges = read_gpt2_files(directory);
+  ASSERT_FALSE(without_merges.ok());
+  EXPECT_THAT(without_merges.error().message, HasSubstr("merges.txt"));
+  std::ofstream(directory / "merges.txt") << kGpt2Merges;
+  EXPECT_FALSE(read_gpt2_files(directory)->eos.has_value()) << "nothing names it";
+  std::ofstream(directory / "tokenizer_config.json") << R"({"add_bos_token": false})";
+  std::ofstream(directory / "special_tokens_map.json") << R"({"eos_token": "</s>"})";
+  const auto spec = read_gpt2_files(directory);
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->eos, 2);
+  const auto tokenizer = Tokenizer::create(*spec);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_THAT((*tokenizer)->encode("ab ab"), ElementsAre(5, 6));
+  std::filesystem::remove_all(directory);
+}
+
 TEST(Gpt2Files, MalformedOnesAreRefused) {
   const auto outcome_of = [](std::string_view vocabulary, std::string_view merges) {
     const auto spec =

@@ -285,5 +285,47 @@ TEST(JsonSchema, ArgumentsMayGoWithoutAGuarantee) {
   }
 }
 
+// An argument with a schema that says nothing may be any text up to the mark after it.
+TEST(JsonSchema, ArgumentsWithoutATypeAreTexts) {
+  GrammarBuilder builder;
+  const auto arguments =
+      arguments_in_notation(builder, R"({"type":"object","required":["a"],"additionalProperties":false,
+                                         "properties":{"a":{"description":"anything"}}})",
+                            {.before_name = builder.literal("<"),
+                             .before_text = builder.literal(">"),
+                             .before_value = builder.literal(">"),
+                             .after_value = builder.literal("</p>"),
+                             .separator = builder.empty(),
+                             .text_end = "</p>"});
+  ASSERT_TRUE(arguments.has_value());
+  const SharedGrammar grammar = must(builder.build(*arguments));
+  for (const char* text : {"", "x", "1", "two\nlines", "<p>", "</q>", "{\"b\": [1]}", "<</p"})
+    EXPECT_TRUE(accepts(grammar, "<a>" + std::string(text) + "</p>")) << text;
+  EXPECT_FALSE(accepts(grammar, "<a>x</p></p>"));
+  EXPECT_FALSE(accepts(grammar, "<a>x"));
+  EXPECT_FALSE(accepts(grammar, "<b>x</p>"));
+}
+
+// Texts in a notation without escapes end at its mark.
+TEST(JsonSchema, TextsWithoutEscapesEndAtTheirMark) {
+  GrammarBuilder builder;
+  const auto arguments =
+      arguments_in_notation(builder, R"({"type":"object","required":["a"],"additionalProperties":false,
+                                         "properties":{"a":{"type":"string"}}})",
+                            {.values = {.quote = "<|>", .quote_bytes = "<|>"},
+                             .before_name = builder.empty(),
+                             .before_text = builder.empty(),
+                             .before_value = builder.literal(":"),
+                             .after_value = builder.empty(),
+                             .separator = builder.literal(",")});
+  ASSERT_TRUE(arguments.has_value());
+  const SharedGrammar grammar = must(builder.build(*arguments));
+  for (const char* text : {"", "x", "\"", "\\", "two\nlines", "<|", "<<|", "é"})
+    EXPECT_TRUE(accepts(grammar, "a:<|>" + std::string(text) + "<|>")) << text;
+  EXPECT_FALSE(accepts(grammar, "a:<|>x<|>y<|>"));
+  EXPECT_FALSE(accepts(grammar, "a:<|>x<|"));
+  EXPECT_FALSE(accepts(grammar, "a:x"));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -45,6 +45,14 @@ EngineOptions with_head(EngineOptions options, const HeadCase& head, const std::
   return options;
 }
 
+EngineOptions with_suffix_and_head(EngineOptions options, const HeadCase& head,
+                                   const std::filesystem::path& path) {
+  options = with_head(std::move(options), head, path);
+  options.speculation.decoding_type = Method::kCombined;
+  options.speculation.combine = {Method::kSuffix, head.method};
+  return options;
+}
+
 DraftingServer server_at(int port) {
   return {.host = "127.0.0.1", .port = std::to_string(port), .api_key = ""};
 }

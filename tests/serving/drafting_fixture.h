@@ -22,6 +22,8 @@ EngineOptions drafting_engine(const std::string& method);
 DraftingParts drafting_parts(const std::string& method);
 // The engine's options with a head of the small target.
 EngineOptions with_head(EngineOptions options, const HeadCase& head, const std::filesystem::path& path);
+EngineOptions with_suffix_and_head(EngineOptions options, const HeadCase& head,
+                                   const std::filesystem::path& path);
 
 DraftingServer server_at(int port);
 // Requests of many kinds.

@@ -39,28 +39,36 @@ TEST(Drafting, EveryDrafterGivesTheServersOwnOutput) {
   EXPECT_EQ(server.metric("outrider:drafting_sessions"), 0);
 }
 
-TEST(Drafting, EveryDraftHeadGivesTheServersOwnOutput) {
-  for (const HeadCase& head : head_cases()) {
-    SCOPED_TRACE(head.name);
-    const auto files = head.make();
-    files->write();
-    auto opened = open_drafting(with_head(tiny_engine(), head, files->path()));
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    TestServer server([&](ServerParts& parts) {
-      verify_for_clients(parts);
-      parts.open = [&] { return Engine::open(with_head(verifying_engine(), head, files->path())); };
-    });
-    ASSERT_TRUE(server.wait_until_ready());
-    RemoteDecoder decoder(&*opened, server_at(server.port()));
-    for (const StateType type : {StateType::kBF16, StateType::kF16, StateType::kQ8}) {
-      decoder.set_state_type(type);
-      const auto number = static_cast<uint64_t>(type);
-      expect_same_as_local(decoder, request_of(number));
-    }
-    const auto completion = decoder.generate(request_of(1), {});
-    ASSERT_TRUE(completion.ok());
-    EXPECT_GT(completion->speculation.drafts, completion->speculation.steps / 2) << "states did not arrive";
+// A client and a server that draft with the head.
+void expect_head_drafts(const HeadCase& head,
+                        EngineOptions (*with)(EngineOptions, const HeadCase&, const std::filesystem::path&)) {
+  SCOPED_TRACE(head.name);
+  const auto files = head.make();
+  files->write();
+  auto opened = open_drafting(with(tiny_engine(), head, files->path()));
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  TestServer server([&](ServerParts& parts) {
+    verify_for_clients(parts);
+    parts.open = [&] { return Engine::open(with(verifying_engine(), head, files->path())); };
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  RemoteDecoder decoder(&*opened, server_at(server.port()));
+  for (const StateType type : {StateType::kBF16, StateType::kF16, StateType::kQ8}) {
+    decoder.set_state_type(type);
+    const auto number = static_cast<uint64_t>(type);
+    expect_same_as_local(decoder, request_of(number));
   }
+  const auto completion = decoder.generate(request_of(1), {});
+  ASSERT_TRUE(completion.ok());
+  EXPECT_GT(completion->speculation.drafts, completion->speculation.steps / 2) << "states did not arrive";
+}
+
+TEST(Drafting, EveryDraftHeadGivesTheServersOwnOutput) {
+  for (const HeadCase& head : head_cases()) expect_head_drafts(head, with_head);
+}
+
+TEST(Drafting, EveryDraftHeadBesideAnotherDrafterGivesTheServersOwnOutput) {
+  for (const HeadCase& head : head_cases()) expect_head_drafts(head, with_suffix_and_head);
 }
 
 TEST(Drafting, ADraftHeadIsTheServersOwn) {
